@@ -20,7 +20,7 @@ struct coord_elector_config;
 struct coord_uri;
 
 enum {
-    COORD_BACKEND_ABI = 1,    /* changes when a member's meaning changes; members are only appended */
+    COORD_BACKEND_ABI = 1, /* changes when a member's meaning changes; members are only appended */
     COORD_DESCRIPTORS_MAX = 4 /* of one elector */
 };
 
@@ -38,12 +38,12 @@ struct coord_descriptor {
  * coord_backend_reply(), _hint() or _lost(): a request is never answered synchronously.
  */
 struct coord_backend_ops {
-    size_t size; /* sizeof(struct coord_backend_ops) */
-    unsigned abi; /* COORD_BACKEND_ABI */
+    size_t size;      /* sizeof(struct coord_backend_ops) */
+    unsigned abi;     /* COORD_BACKEND_ABI */
     const char *name; /* static, such as "redis" */
     size_t state_bytes;
-    coord_ms default_ttl;    /* ms */
-    coord_ms hint_jitter;    /* ms; spread of tries after a hint: 4 over a network, 0 on one host */
+    coord_ms default_ttl; /* ms */
+    coord_ms hint_jitter; /* ms; spread of tries after a hint: 4 over a network, 0 on one host */
     const char *const *options; /* names under `coord.` that it takes itself; NULL-terminated */
 
     /* Check everything that can be checked without waiting. On failure fini() is not called. */
@@ -90,7 +90,7 @@ COORD_API const char *coord_backend_owner(const struct coord_elector *elector); 
 COORD_API const void *coord_backend_raw_name(const struct coord_elector *elector, size_t *bytes);
 COORD_API const void *coord_backend_metadata(const struct coord_elector *elector, size_t *bytes);
 COORD_API const struct coord_log *coord_backend_log(const struct coord_elector *elector);
-COORD_API coord_ms coord_backend_lease(const struct coord_elector *elector); /* L */
+COORD_API coord_ms coord_backend_lease(const struct coord_elector *elector);   /* L */
 COORD_API coord_ms coord_backend_attempt(const struct coord_elector *elector); /* A */
 
 #ifdef __cplusplus

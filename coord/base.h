@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define COORD_API __attribute__((visibility("default")))
+#define COORD_API        __attribute__((visibility("default")))
 #define COORD_MUST_CHECK __attribute__((warn_unused_result))
-#define COORD_PRINTF(format_index, first_index)                                                    \
+#define COORD_PRINTF(format_index, first_index) \
     __attribute__((format(printf, format_index, first_index)))
 #else
 #define COORD_API
@@ -38,18 +38,18 @@ enum {
 };
 
 /** Drop a result on purpose, and say why. gcc takes no (void) cast for COORD_MUST_CHECK. */
-#define COORD_IGNORE(expression, why)                                                              \
-    do {                                                                                           \
-        if (expression) { /* why */                                                                \
-        }                                                                                          \
+#define COORD_IGNORE(expression, why) \
+    do {                              \
+        if (expression) { /* why */   \
+        }                             \
     } while (0)
 
 /** A programmer's error ends the process, in release builds too. Bytes from outside never reach one. */
-#define COORD_ASSERT(condition)                                                                    \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            coord__assert_failed(#condition, __FILE__, __LINE__);                                  \
-        }                                                                                          \
+#define COORD_ASSERT(condition)                                   \
+    do {                                                          \
+        if (!(condition)) {                                       \
+            coord__assert_failed(#condition, __FILE__, __LINE__); \
+        }                                                         \
     } while (0)
 
 /* Never returns. The file is part of the message only; nothing is printed by a library. */

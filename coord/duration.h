@@ -10,7 +10,9 @@
 extern "C" {
 #endif
 
-enum { COORD_DURATION_TEXT_MAX = 24 };
+enum {
+    COORD_DURATION_TEXT_MAX = 24
+};
 
 /**
  * Read "250ms", "15s", "2m", "1h". "0" needs no unit.

@@ -34,21 +34,25 @@ struct coord_elector_config {
     unsigned rank;                          /* 0: the URI's coord.priority, or first */
     bool explicit_ack; /* false: the return of the stopping or stopped callback acknowledges */
     uint64_t seed;     /* of its jitter; any value */
-    const struct coord_uri *uri; /* where the store is; borrowed for the call; NULL: backend's own */
-    void *backend_ctx;           /* for a backend that takes its store from code; kept */
+    const struct coord_uri
+        *uri;          /* where the store is; borrowed for the call; NULL: backend's own */
+    void *backend_ctx; /* for a backend that takes its store from code; kept */
     struct coord_log log;
     struct coord_share *share;             /* kept; NULL: nothing is shared */
     const struct coord_resolver *resolver; /* kept; NULL: only literal addresses */
 };
 
-#define COORD_ELECTOR_CONFIG_INIT {.size = sizeof(struct coord_elector_config)}
+#define COORD_ELECTOR_CONFIG_INIT                   \
+    {                                               \
+        .size = sizeof(struct coord_elector_config) \
+    }
 
 /** Why it leads or not, for people and for dashboards. */
 struct coord_explanation {
     enum coord_reason reason;
-    enum coord_end last_end;  /* of the term before */
-    enum coord_err code;      /* of the last failure, COORD_OK: none since the last success */
-    coord_ms for_ms;          /* at most; COORD_NEVER: unknown */
+    enum coord_end last_end; /* of the term before */
+    enum coord_err code;     /* of the last failure, COORD_OK: none since the last success */
+    coord_ms for_ms;         /* at most; COORD_NEVER: unknown */
     char text[2 * COORD_ESCAPED_MAX]; /* one sentence: what, who, how long, and what would help */
 };
 
@@ -66,9 +70,9 @@ struct coord_explanation {
  * Thread: confined.   Blocks: never.   Allocates: once.   Calls back: never.
  * Source: docs/guide.md#embedding, tests/unit/test_elector.c, tests/contract.
  */
-COORD_API COORD_MUST_CHECK enum coord_err
-coord_elector_new(const struct coord_backend_ops *ops, const struct coord_elector_config *config,
-                  coord_ms now, struct coord_elector **out, struct coord_error *error);
+COORD_API COORD_MUST_CHECK enum coord_err coord_elector_new(
+    const struct coord_backend_ops *ops, const struct coord_elector_config *config, coord_ms now,
+    struct coord_elector **out, struct coord_error *error);
 
 /**
  * Let go without a word to the store: a term that still runs lapses. Withdraw and wait for
@@ -131,6 +135,9 @@ COORD_API const char *coord_end_name(enum coord_end end);
 
 /** The version of the library that runs, such as "0.1.0". Thread: any. */
 COORD_API const char *coord_version(void);
+
+/* ---- between coord/elector*.c only ---- */
+const struct coord_lease *coord__elector_machine(const struct coord_elector *elector);
 
 #ifdef __cplusplus
 }

@@ -24,48 +24,48 @@ enum coord_error_class {
  * X(symbol, value, class, text). The values are stable for ever; the text is the cause without
  * its particulars, which stand in struct coord_error.
  */
-#define COORD_ERRORS(X)                                                                            \
-    X(OK, 0, NONE, "no error")                                                                     \
-    X(BAD_ARGUMENT, -1, USAGE, "an argument is outside its range")                                 \
-    X(BAD_URI, -2, USAGE, "the URI cannot be read")                                                \
-    X(UNKNOWN_SCHEME, -3, USAGE, "no backend has this URI scheme")                                 \
-    X(UNKNOWN_OPTION, -4, USAGE, "no such option")                                                 \
-    X(BAD_OPTION, -5, USAGE, "the value of an option cannot be read")                              \
-    X(BAD_NAME, -6, USAGE, "a name or an identity is 1 to 255 bytes")                              \
-    X(BAD_TTL, -7, USAGE, "the ttl or the grace is out of range")                                  \
-    X(BAD_METADATA, -8, USAGE, "metadata is at most 1024 bytes")                                   \
-    X(NO_TLS, -9, USAGE, "this build has no TLS")                                                  \
-    X(NOT_INSTALLED, -10, USAGE, "the backend is not installed")                                   \
-    X(VERSION_MISMATCH, -11, USAGE, "the libraries are of different versions")                     \
-    X(DUPLICATE_ELECTION, -12, USAGE, "this election is already stood for over this connection")   \
-    X(NO_MEMORY, -20, SYSTEM, "out of memory")                                                     \
-    X(SYSTEM, -21, SYSTEM, "the operating system refused")                                         \
-    X(FORKED, -22, STATE, "the object belongs to the parent process")                              \
-    X(CLOSED, -23, STATE, "the object was closed")                                                 \
-    X(NOT_LEADER, -24, STATE, "not the leader")                                                    \
-    X(NO_LEADER, -25, STATE, "nobody leads")                                                       \
-    X(TIMEOUT, -26, STATE, "the time was up")                                                      \
-    X(BUSY, -27, STATE, "a callback still runs")                                                   \
-    X(UNREACHABLE, -40, RETRY, "the server cannot be reached")                                     \
-    X(NO_ANSWER, -41, RETRY, "the server did not answer in time")                                  \
-    X(SERVER_STARTING, -42, RETRY, "the server is not ready yet")                                  \
-    X(SERVER_FULL, -43, RETRY, "the server has no room")                                           \
-    X(NAME_UNRESOLVED, -44, RETRY, "the host name cannot be resolved")                             \
-    X(WRONG_PASSWORD, -60, REFUSED, "the server refused the login")                                \
-    X(NO_RIGHT, -61, REFUSED, "a right is missing")                                                \
-    X(READ_ONLY, -62, REFUSED, "the store cannot be written")                                      \
-    X(NO_SPACE, -63, REFUSED, "the disk is full")                                                  \
-    X(FOREIGN_RECORD, -64, REFUSED, "the store holds something that is not coord's")               \
-    X(NEWER_FORMAT, -65, REFUSED, "the record was written by a newer version")                     \
-    X(NOT_LOCAL, -66, REFUSED, "the file system is not known to be local")                         \
-    X(RING_FULL, -67, RETRY, "stopped former leaders hold every slot")                             \
-    X(SERVER_TOO_OLD, -68, REFUSED, "the server is too old")                                       \
-    X(POOLER, -69, REFUSED, "a connection pooler stands in between")                               \
-    X(STANDBY, -70, REFUSED, "the server is a replica")                                            \
-    X(STALE_SERVER, -71, REFUSED, "the server is behind what this process has seen")               \
-    X(NOT_INITIALISED, -72, REFUSED, "the store was not prepared")                                 \
-    X(KEY_COLLISION, -73, REFUSED, "two names share one key")                                      \
-    X(TAKEOVER_MISMATCH, -74, REFUSED, "the election has another takeover mode")                   \
+#define COORD_ERRORS(X)                                                                          \
+    X(OK, 0, NONE, "no error")                                                                   \
+    X(BAD_ARGUMENT, -1, USAGE, "an argument is outside its range")                               \
+    X(BAD_URI, -2, USAGE, "the URI cannot be read")                                              \
+    X(UNKNOWN_SCHEME, -3, USAGE, "no backend has this URI scheme")                               \
+    X(UNKNOWN_OPTION, -4, USAGE, "no such option")                                               \
+    X(BAD_OPTION, -5, USAGE, "the value of an option cannot be read")                            \
+    X(BAD_NAME, -6, USAGE, "a name or an identity is 1 to 255 bytes")                            \
+    X(BAD_TTL, -7, USAGE, "the ttl or the grace is out of range")                                \
+    X(BAD_METADATA, -8, USAGE, "metadata is at most 1024 bytes")                                 \
+    X(NO_TLS, -9, USAGE, "this build has no TLS")                                                \
+    X(NOT_INSTALLED, -10, USAGE, "the backend is not installed")                                 \
+    X(VERSION_MISMATCH, -11, USAGE, "the libraries are of different versions")                   \
+    X(DUPLICATE_ELECTION, -12, USAGE, "this election is already stood for over this connection") \
+    X(NO_MEMORY, -20, SYSTEM, "out of memory")                                                   \
+    X(SYSTEM, -21, SYSTEM, "the operating system refused")                                       \
+    X(FORKED, -22, STATE, "the object belongs to the parent process")                            \
+    X(CLOSED, -23, STATE, "the object was closed")                                               \
+    X(NOT_LEADER, -24, STATE, "not the leader")                                                  \
+    X(NO_LEADER, -25, STATE, "nobody leads")                                                     \
+    X(TIMEOUT, -26, STATE, "the time was up")                                                    \
+    X(BUSY, -27, STATE, "a callback still runs")                                                 \
+    X(UNREACHABLE, -40, RETRY, "the server cannot be reached")                                   \
+    X(NO_ANSWER, -41, RETRY, "the server did not answer in time")                                \
+    X(SERVER_STARTING, -42, RETRY, "the server is not ready yet")                                \
+    X(SERVER_FULL, -43, RETRY, "the server has no room")                                         \
+    X(NAME_UNRESOLVED, -44, RETRY, "the host name cannot be resolved")                           \
+    X(WRONG_PASSWORD, -60, REFUSED, "the server refused the login")                              \
+    X(NO_RIGHT, -61, REFUSED, "a right is missing")                                              \
+    X(READ_ONLY, -62, REFUSED, "the store cannot be written")                                    \
+    X(NO_SPACE, -63, REFUSED, "the disk is full")                                                \
+    X(FOREIGN_RECORD, -64, REFUSED, "the store holds something that is not coord's")             \
+    X(NEWER_FORMAT, -65, REFUSED, "the record was written by a newer version")                   \
+    X(NOT_LOCAL, -66, REFUSED, "the file system is not known to be local")                       \
+    X(RING_FULL, -67, RETRY, "stopped former leaders hold every slot")                           \
+    X(SERVER_TOO_OLD, -68, REFUSED, "the server is too old")                                     \
+    X(POOLER, -69, REFUSED, "a connection pooler stands in between")                             \
+    X(STANDBY, -70, REFUSED, "the server is a replica")                                          \
+    X(STALE_SERVER, -71, REFUSED, "the server is behind what this process has seen")             \
+    X(NOT_INITIALISED, -72, REFUSED, "the store was not prepared")                               \
+    X(KEY_COLLISION, -73, REFUSED, "two names share one key")                                    \
+    X(TAKEOVER_MISMATCH, -74, REFUSED, "the election has another takeover mode")                 \
     X(PROTOCOL, -75, REFUSED, "the server's answer makes no sense")
 
 enum coord_err {
@@ -77,7 +77,9 @@ enum coord_err {
 /** COORD_E_OK has a name of its own, as it is the one that is compared with most. */
 #define COORD_OK COORD_E_OK
 
-enum { COORD_ERROR_TEXT_MAX = 320 };
+enum {
+    COORD_ERROR_TEXT_MAX = 320
+};
 
 /** The detail of one failure; owned by the object or the caller that it was given to. */
 struct coord_error {

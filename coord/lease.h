@@ -83,7 +83,9 @@ struct coord_claim {
     coord_ms remaining; /* until hard; 0 when not leading */
 };
 
-enum { COORD__EDGES = 4 };
+enum {
+    COORD__EDGES = 4
+};
 
 enum coord__term_state {
     COORD__TERM_NONE = 0,
@@ -113,8 +115,8 @@ struct coord__term {
 /** Fields are read by coord/lease*.c and by tests only; it is a struct so that it can be embedded. */
 struct coord_lease {
     struct coord_lease_config config;
-    coord_ms now;        /* the latest time seen */
-    uint64_t went_back;  /* how often time went back */
+    coord_ms now;       /* the latest time seen */
+    uint64_t went_back; /* how often time went back */
     uint64_t random;
     bool standing;
     bool paused;
@@ -125,18 +127,17 @@ struct coord_lease {
     enum coord_end last_end;
     enum coord_release release;
 
-    uint64_t attempt;      /* the present one */
-    bool attempt_open;     /* it may hold the lease, unknown to us */
-    coord_ms try_at;       /* the next ACQUIRE or OBSERVE */
-    coord_ms claim_at;     /* rank > 0: when the free lease may be claimed; COORD_NEVER: not free */
-    coord_ms aside_until;  /* stepped down: no try before */
-    unsigned failures;     /* in a row */
-    unsigned undo_tries;   /* left; > 0: an undo is due */
+    uint64_t attempt;     /* the present one */
+    bool attempt_open;    /* a request of it had no answer: it may hold the lease, or get it yet */
+    coord_ms try_at;      /* the next ACQUIRE or OBSERVE */
+    coord_ms claim_at;    /* rank > 0: when the free lease may be claimed; COORD_NEVER: not free */
+    coord_ms aside_until; /* stepped down: no try before */
+    unsigned failures;    /* in a row */
+    unsigned undo_tries;  /* left; > 0: an undo is due */
     unsigned release_tries;
-    uint64_t seen;         /* the largest fence of the name */
+    uint64_t seen; /* the largest fence of the name */
 
     struct coord_request request; /* outstanding, unless verb is NONE */
-    bool sent_led;                /* of the outstanding RENEW */
     uint64_t last_id;
     coord_ms last_sent;
 
@@ -294,6 +295,10 @@ COORD_API bool coord_lease_next_edge(struct coord_lease *lease, struct coord_edg
 /** The host has been told of the edge that next_edge() gave. Thread: confined. */
 COORD_API void coord_lease_edge_done(struct coord_lease *lease, coord_ms now);
 
+/** The term is past its hard deadline and the host's work has not ended: a watchdog's case.
+ * Thread: confined. */
+COORD_API bool coord_lease_overdue(const struct coord_lease *lease, coord_ms now);
+
 /** An edge waits for the host, or the host for its return. Thread: confined. */
 COORD_API bool coord_lease_edge_pending(const struct coord_lease *lease);
 
@@ -311,8 +316,9 @@ void coord__lease_drop_grant(struct coord_lease *lease, bool undo);
 void coord__lease_start_term(struct coord_lease *lease);
 void coord__lease_note_error(struct coord_lease *lease, const struct coord_error *error);
 coord_ms coord__lease_jitter(struct coord_lease *lease, coord_ms below);
+void coord__lease_retire_term(struct coord_lease *lease);
+void coord__lease_pass_time(struct coord_lease *lease, coord_ms now);
 bool coord__lease_may_stand(const struct coord_lease *lease);
-void coord__lease_abandoned(struct coord_lease *lease);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,10 @@
 extern "C" {
 #endif
 
-enum { COORD_ADDRESSES_MAX = 8, COORD_ADDRESS_TEXT_MAX = 64 };
+enum {
+    COORD_ADDRESSES_MAX = 8,
+    COORD_ADDRESS_TEXT_MAX = 64
+};
 
 /** Numeric addresses in the order of preference, such as "127.0.0.1" or "fe80::1%eth0". */
 struct coord_addresses {

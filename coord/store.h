@@ -69,16 +69,17 @@ struct coord_observation {
 struct coord_reply {
     uint64_t id; /* of the request */
     enum coord_outcome outcome;
-    uint64_t fence;     /* GRANTED: of the new term */
-    coord_ms owed;      /* GRANTED, RENEWED: still to be waited from now; 0: clear; COORD_NEVER (RENEWED only):
+    uint64_t fence; /* GRANTED: of the new term */
+    coord_ms
+        owed; /* GRANTED, RENEWED: still to be waited from now; 0: clear; COORD_NEVER (RENEWED only):
                            no news, the wait goes on as before */
     coord_ms retry_in;  /* HELD, RESERVED: when it may fall free; COORD_NEVER: unknown */
     uint64_t server_us; /* the store's own clock as it answered; 0: it is our clock, or unknown */
     bool asked;         /* RENEWED: somebody asks this very term to step down */
     bool for_us;        /* FREE: kept for this identity */
-    const char *asked_for;                 /* with asked: the successor's identity, or NULL; borrowed */
+    const char *asked_for; /* with asked: the successor's identity, or NULL; borrowed */
     const struct coord_observation *leader; /* whatever was learned, or NULL; borrowed */
-    struct coord_error error;              /* FAILED, UNKNOWN, LOST; code COORD_OK: none */
+    struct coord_error error;               /* FAILED, UNKNOWN, LOST; code COORD_OK: none */
 };
 
 #ifdef __cplusplus
