@@ -15,7 +15,9 @@ struct unit {
 /* Largest first, as coord_duration_format() looks for the first that loses nothing. */
 static const struct unit units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
 
-enum { UNIT_COUNT = sizeof units / sizeof units[0] };
+enum {
+    UNIT_COUNT = sizeof units / sizeof units[0]
+};
 
 static const struct unit *find_unit(const char *name)
 {

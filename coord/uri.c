@@ -6,12 +6,14 @@
  */
 #include "coord/uri.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const char prefix[] = "coord.";
-static const char hidden[] = "***";
 
-enum { PREFIX_BYTES = sizeof prefix - 1, HIDDEN_BYTES = sizeof hidden - 1 };
+enum {
+    PREFIX_BYTES = sizeof prefix - 1
+};
 
 /* A piece of the text that is read. */
 struct span {
@@ -19,9 +21,29 @@ struct span {
     size_t bytes;
 };
 
+static const struct span hidden = {"***", 3};
+
+/* A part of the storage that is written; it always has room (see TEXT_ROOM). */
+struct sink {
+    char *start;
+    size_t used;
+    size_t room;
+};
+
+/*
+ * The storage, in this order: what is decoded, `rest`, `shown`, and the names of options that are
+ * added later. Decoding adds one NUL for each part, `shown` "***" twice.
+ */
+enum {
+    TEXT_ROOM = COORD_URI_MAX + 128
+};
+static_assert(COORD__URI_SPARE_AT == 3 * TEXT_ROOM, "three texts, and then what is spare");
+
 struct reader {
     struct coord_uri *uri;
-    size_t used; /* of uri->storage */
+    struct sink decoded;
+    struct sink rest;
+    struct sink shown;
     struct coord_error *error;
 };
 
@@ -50,9 +72,7 @@ static struct span take(struct span *s, size_t bytes)
 static struct span take_until(struct span *s, char c)
 {
     const struct span front = take(s, find(*s, c));
-    if (s->bytes > 0) {
-        take(s, 1);
-    }
+    take(s, s->bytes > 0);
     return front;
 }
 
@@ -67,36 +87,17 @@ static bool equals(struct span s, const char *text)
     return s.bytes == strlen(text) && begins_with(s, text);
 }
 
-/* ---- storage: pieces are appended; a text ends with end_text() ---- */
-
-static void put_byte(struct reader *r, char c)
+static void put_byte(struct sink *sink, char c)
 {
-    COORD_ASSERT(r->used < sizeof r->uri->storage);
-    r->uri->storage[r->used++] = c;
+    COORD_ASSERT(sink->used < sink->room);
+    sink->start[sink->used++] = c;
 }
 
-static void put(struct reader *r, struct span s)
+static void put(struct sink *sink, struct span s)
 {
-    COORD_ASSERT(s.bytes <= sizeof r->uri->storage - r->used);
-    if (s.bytes > 0) {
-        memcpy(r->uri->storage + r->used, s.at, s.bytes);
+    for (size_t i = 0; i < s.bytes; i++) {
+        put_byte(sink, s.at[i]);
     }
-    r->used += s.bytes;
-}
-
-static void put_text(struct reader *r, const char *text)
-{
-    put(r, (struct span){text, strlen(text)});
-}
-
-static const char *here(const struct reader *r)
-{
-    return r->uri->storage + r->used;
-}
-
-static void end_text(struct reader *r)
-{
-    put_byte(r, '\0');
 }
 
 static int digit_value(char digit)
@@ -113,10 +114,10 @@ static int digit_value(char digit)
 /* Percent-decode into the storage. */
 static enum coord_err decode(struct reader *r, struct span s, const char **out)
 {
-    const char *start = here(r);
+    const char *start = r->decoded.start + r->decoded.used;
     for (size_t i = 0; i < s.bytes; i++) {
         if (s.at[i] != '%') {
-            put_byte(r, s.at[i]);
+            put_byte(&r->decoded, s.at[i]);
             continue;
         }
         const int high = s.bytes - i > 2 ? digit_value(s.at[i + 1]) : -1;
@@ -127,10 +128,10 @@ static enum coord_err decode(struct reader *r, struct span s, const char **out)
         if (high == 0 && low == 0) {
             return refuse(r, "the URI holds %00: no part of it can hold a zero byte");
         }
-        put_byte(r, (char)(unsigned char)(high * 16 + low));
+        put_byte(&r->decoded, (char)(unsigned char)(high * 16 + low));
         i += 2;
     }
-    end_text(r);
+    put_byte(&r->decoded, '\0');
     *out = start;
     return COORD_OK;
 }
@@ -146,7 +147,7 @@ static enum coord_err read_scheme(struct reader *r, struct span *rest)
         return refuse(r, missing);
     }
     const struct span scheme = take_until(rest, ':');
-    r->uri->scheme = here(r);
+    r->uri->scheme = r->decoded.start;
     for (size_t i = 0; i < scheme.bytes; i++) {
         char c = scheme.at[i];
         if (c >= 'A' && c <= 'Z') {
@@ -157,9 +158,9 @@ static enum coord_err read_scheme(struct reader *r, struct span *rest)
         if (!letter && !(other && i > 0)) {
             return refuse(r, missing);
         }
-        put_byte(r, c);
+        put_byte(&r->decoded, c);
     }
-    end_text(r);
+    put_byte(&r->decoded, '\0');
     return COORD_OK;
 }
 
@@ -211,9 +212,7 @@ static enum coord_err read_host(struct reader *r, struct span s)
     } else {
         name = take(&s, find(s, ':'));
     }
-    if (s.bytes > 0) {
-        take(&s, 1);
-    }
+    take(&s, s.bytes > 0);
     if (find(s, ':') != s.bytes) {
         return refuse(r, "a host of the URI has more than one ':': write an IPv6 address as [::1]");
     }
@@ -261,6 +260,11 @@ static enum coord_err read_authority(struct reader *r, struct span s)
         more = find(s, ',') < s.bytes;
         code = read_host(r, take_until(&s, ','));
     }
+    for (size_t i = 0; code == COORD_OK && r->uri->host_count > 1 && i < r->uri->host_count; i++) {
+        if (r->uri->hosts[i].host[0] == '\0') {
+            code = refuse(r, "the URI has a ',' with no host beside it: name one, or drop it");
+        }
+    }
     return code;
 }
 
@@ -270,7 +274,7 @@ static bool is_local(const char *scheme)
            strcmp(scheme, "local") == 0;
 }
 
-/* Everything from the scheme's colon to the query. `hosts_end` is where the shown part begins. */
+/* Everything from the scheme's colon to the query. `user_bytes` is what stands before a '@'. */
 static enum coord_err read_place(struct reader *r, struct span s, size_t *user_bytes)
 {
     *user_bytes = 0;
@@ -300,62 +304,36 @@ static enum coord_err read_place(struct reader *r, struct span s, size_t *user_b
 
 /* ---- the query ---- */
 
-static struct coord_uri_option *find_option(struct coord_uri *uri, const char *key)
-{
-    for (size_t i = 0; i < uri->option_count; i++) {
-        if (strcmp(uri->options[i].key, key) == 0) {
-            return &uri->options[i];
-        }
-    }
-    return NULL;
-}
-
-static enum coord_err check_key(const struct coord_uri *uri, const char *key,
-                                struct coord_error *error)
-{
-    if (key[0] == '\0') {
-        return coord_error_set(error, COORD_E_BAD_OPTION,
-                               "an option has no name: write KEY=VALUE, such as ttl=10s");
-    }
-    if (uri->option_count == COORD_URI_OPTIONS_MAX) {
-        return coord_error_set(error, COORD_E_BAD_OPTION, "more than %d options: give fewer",
-                               COORD_URI_OPTIONS_MAX);
-    }
-    return COORD_OK;
-}
-
 static enum coord_err read_option(struct reader *r, const char *key, struct span value,
                                   bool has_value)
 {
-    struct coord_uri *uri = r->uri;
     if (!has_value) {
         return coord_error_set(r->error, COORD_E_BAD_OPTION,
                                "the option coord.%.40s of the URI has no value: write "
                                "coord.KEY=VALUE",
                                key);
     }
-    if (find_option(uri, key) != NULL) {
+    if (coord_uri_option(r->uri, key) != NULL) {
         return coord_error_set(r->error, COORD_E_BAD_OPTION,
                                "the option coord.%.40s stands twice in the URI: give it once", key);
     }
-    enum coord_err code = check_key(uri, key, r->error);
-    struct coord_uri_option *option = &uri->options[uri->option_count];
-    if (code == COORD_OK) {
-        code = decode(r, value, &option->value);
-    }
-    if (code == COORD_OK) {
-        option->key = key;
-        uri->option_count++;
-    }
-    return code;
+    const char *text = NULL;
+    const enum coord_err code = decode(r, value, &text);
+    return code != COORD_OK ? code : coord__uri_append_option(r->uri, key, text, r->error);
 }
 
 /* The names of libpq's that hold no secret. Anything else may be a piece of one. */
 static bool may_be_shown(const char *key)
 {
-    static const char *const harmless[] = {
-        "host",    "hostaddr", "port", "dbname", "sslmode", "application_name", "connect_timeout",
-        "sslcert", "target_session_attrs"};
+    static const char *const harmless[] = {"host",
+                                           "hostaddr",
+                                           "port",
+                                           "dbname",
+                                           "sslmode",
+                                           "application_name",
+                                           "connect_timeout",
+                                           "sslcert",
+                                           "target_session_attrs"};
     for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
         if (strcmp(harmless[i], key) == 0) {
             return true;
@@ -364,83 +342,51 @@ static bool may_be_shown(const char *key)
     return strncmp(key, prefix, PREFIX_BYTES) == 0;
 }
 
-/* What is done with the pairs of a query, as they are looked at once for each purpose. */
-enum purpose { TAKE_OPTIONS, KEEP_OTHERS, SHOW };
-
-/* One pair; `first` says whether it is the first that is written. */
-static enum coord_err do_pair(struct reader *r, enum purpose purpose, struct span pair, bool *first,
-                              bool *hid)
+/* One KEY=VALUE: ours is taken, anything else is left to the server's library. */
+static enum coord_err read_pair(struct reader *r, struct span pair, bool *hid)
 {
     const struct span whole = pair;
     const bool has_value = find(pair, '=') < pair.bytes;
     const struct span raw_key = take_until(&pair, '=');
-    const size_t before = r->used;
     const char *key = NULL;
+    const size_t before = r->decoded.used;
     enum coord_err code = decode(r, raw_key, &key);
     if (code != COORD_OK) {
         return code;
     }
-    const bool ours = strncmp(key, prefix, PREFIX_BYTES) == 0;
-    const bool shown = may_be_shown(key);
-    if (purpose == TAKE_OPTIONS && ours) {
+    if (may_be_shown(key)) {
+        put_byte(&r->shown, memchr(r->shown.start, '?', r->shown.used) ? '&' : '?');
+        put(&r->shown, whole);
+    } else {
+        *hid = true;
+    }
+    if (strncmp(key, prefix, PREFIX_BYTES) == 0) {
         return read_option(r, key + PREFIX_BYTES, pair, has_value);
     }
-    r->used = before; /* the key was only looked at */
-    if (purpose == SHOW && !shown) {
-        *hid = true;
-    } else if (purpose == SHOW || (purpose == KEEP_OTHERS && !ours)) {
-        put_byte(r, *first ? '?' : '&');
-        put(r, whole);
-        *first = false;
+    r->decoded.used = before; /* the key was only looked at */
+    put_byte(&r->rest, r->uri->query ? '&' : '?');
+    if (r->uri->query == NULL) {
+        r->uri->query = r->rest.start + r->rest.used;
     }
+    put(&r->rest, whole);
     return COORD_OK;
 }
 
-static enum coord_err do_query(struct reader *r, enum purpose purpose, struct span query)
+static enum coord_err read_query(struct reader *r, struct span query)
 {
-    bool first = true;
     bool hid = false;
     while (query.bytes > 0) {
         const struct span pair = take_until(&query, '&');
-        const enum coord_err code =
-            pair.bytes > 0 ? do_pair(r, purpose, pair, &first, &hid) : COORD_OK;
+        const enum coord_err code = pair.bytes > 0 ? read_pair(r, pair, &hid) : COORD_OK;
         if (code != COORD_OK) {
             return code;
         }
     }
     if (hid) {
-        put_byte(r, first ? '?' : '&');
-        put_text(r, hidden);
+        put_byte(&r->shown, memchr(r->shown.start, '?', r->shown.used) ? '&' : '?');
+        put(&r->shown, hidden);
     }
     return COORD_OK;
-}
-
-/* The texts that are made of the whole: what a server's library gets, and what people see. */
-static enum coord_err write_whole(struct reader *r, struct span place, struct span query,
-                                  size_t scheme_bytes, size_t user_bytes)
-{
-    r->uri->rest = here(r);
-    put(r, place);
-    const char *kept = here(r);
-    enum coord_err code = do_query(r, KEEP_OTHERS, query);
-    if (code != COORD_OK) {
-        return code;
-    }
-    if (here(r) != kept) {
-        r->uri->query = kept + 1;
-    }
-    end_text(r);
-
-    r->uri->shown = here(r);
-    if (user_bytes > 0) {
-        put(r, take(&place, scheme_bytes + 1 + 2));
-        put_text(r, hidden);
-        take(&place, user_bytes);
-    }
-    put(r, place);
-    code = do_query(r, SHOW, query);
-    end_text(r);
-    return code;
 }
 
 static enum coord_err check_text(struct reader *r, struct span text)
@@ -457,19 +403,29 @@ static enum coord_err check_text(struct reader *r, struct span text)
     return COORD_OK;
 }
 
-static enum coord_err read_whole(struct reader *r, const char *text)
+/* Everything before the query, into `rest` as it is and into `shown` without the user. */
+static void write_place(struct reader *r, struct span place, size_t user_bytes)
 {
-    struct span place = {text, strnlen_bounded(text)};
-    enum coord_err code = check_text(r, place);
-    if (code != COORD_OK) {
-        return code;
+    put(&r->rest, place);
+    if (user_bytes > 0) {
+        put(&r->shown, take(&place, strlen(r->uri->scheme) + strlen("://")));
+        put(&r->shown, hidden);
+        take(&place, user_bytes);
     }
-    struct span query = place;
-    place = take_until(&query, '?');
+    put(&r->shown, place);
+}
 
+static enum coord_err read_whole(struct reader *r, struct span text)
+{
+    const enum coord_err bad = check_text(r, text);
+    if (bad != COORD_OK) {
+        return bad;
+    }
+    struct span query = text;
+    const struct span place = take_until(&query, '?');
     struct span after_scheme = place;
     size_t user_bytes = 0;
-    code = read_scheme(r, &after_scheme);
+    enum coord_err code = read_scheme(r, &after_scheme);
     if (code == COORD_OK) {
         code = read_place(r, after_scheme, &user_bytes);
     }
@@ -478,10 +434,8 @@ static enum coord_err read_whole(struct reader *r, const char *text)
                          "as %3f)");
     }
     if (code == COORD_OK) {
-        code = do_query(r, TAKE_OPTIONS, query);
-    }
-    if (code == COORD_OK) {
-        code = write_whole(r, place, query, strlen(r->uri->scheme), user_bytes);
+        write_place(r, place, user_bytes);
+        code = read_query(r, query);
     }
     return code;
 }
@@ -494,10 +448,19 @@ enum coord_err coord_uri_parse(const char *text, struct coord_uri *out, struct c
     for (size_t i = 0; i < COORD_URI_HOSTS_MAX; i++) {
         out->hosts[i].host = "";
     }
-    struct reader reader = {.uri = out, .error = error};
-    const enum coord_err code = read_whole(&reader, text);
+    struct reader reader = {.uri = out,
+                            .decoded = {out->storage, 0, TEXT_ROOM},
+                            .rest = {out->storage + TEXT_ROOM, 0, TEXT_ROOM},
+                            .shown = {out->storage + 2 * TEXT_ROOM, 0, TEXT_ROOM},
+                            .error = error};
+    const enum coord_err code = read_whole(&reader, (struct span){text, strlen(text)});
     if (code != COORD_OK) {
         memset(out, 0, sizeof *out);
+        return code;
     }
-    return code;
+    put_byte(&reader.rest, '\0');
+    put_byte(&reader.shown, '\0');
+    out->rest = reader.rest.start;
+    out->shown = reader.shown.start;
+    return COORD_OK;
 }

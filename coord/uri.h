@@ -47,7 +47,8 @@ struct coord_uri {
  * Take a URI apart. `file:DIR` and `memory:NAME` need no slashes; authority schemes need `//`.
  *
  * @param text   borrowed; at most COORD_URI_MAX bytes.
- * @param out    written on success; large, so better not on a small stack. It must not be moved.
+ * @param out    written on success, zeroed on failure; large, so better not on a small stack. It
+ *               must not be moved.
  * @param error  filled in on failure, without the secret; may be NULL.
  * @return       COORD_OK; BAD_URI; BAD_OPTION for an option given twice.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
@@ -70,6 +71,13 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_uri_add_option(struct coord_uri 
 
 /** The value of one option of ours, without its `coord.`; NULL: not given. Thread: any. */
 COORD_API const char *coord_uri_option(const struct coord_uri *uri, const char *key);
+
+/* ---- between coord/uri*.c only ---- */
+enum {
+    COORD__URI_SPARE_AT = 3 * (COORD_URI_MAX + 128)
+}; /* of storage: names of added options */
+enum coord_err coord__uri_append_option(struct coord_uri *uri, const char *key, const char *value,
+                                        struct coord_error *error);
 
 #ifdef __cplusplus
 }
