@@ -16,8 +16,10 @@ extern "C" {
 /** One line of the table; a line with scheme NULL ends it. */
 struct coord_scheme {
     const char *scheme; /* lower case, without the colon, such as "redis+unix" */
-    /* @return the backend's table, or NULL with *error filled in: NOT_INSTALLED names the package. */
-    const struct coord_backend_ops *(*open)(struct coord_error *error);
+    const struct coord_backend_ops *(*ops)(void); /* linked in, such as coord_file_elector */
+    /* Where ops is NULL: load the backend first. @return its table, or NULL with *error filled in:
+     * NOT_INSTALLED names the package. */
+    const struct coord_backend_ops *(*load)(struct coord_error *error);
 };
 
 /**
@@ -27,7 +29,7 @@ struct coord_scheme {
  * @param scheme  lower case.
  * @param out     written on success; static for the life of the process.
  * @param error   filled in on failure; may be NULL.
- * @return        COORD_OK; UNKNOWN_SCHEME: the sentence lists the known ones; or what open() said.
+ * @return        COORD_OK; UNKNOWN_SCHEME: the sentence lists the known ones; or what load() said.
  * Thread: any.   Blocks: while a library is loaded.   Allocates: never.   Calls back: never.
  * Source: docs/guide.md#uris, tests/unit/test_runtime.c.
  */
