@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * electors/file_slot.h - the blocks of an election's file: header, step-down request, terms.
+ *
+ * A file is COORD__FILE_BLOCKS blocks of COORD__FILE_BLOCK bytes: the header, the step-down
+ * request, then the ring of slots. Each block carries its kind, its format version, how much of it
+ * is used, and a checksum over that, at places that never change: so an older member tells a newer
+ * format from damage. Numbers are little-endian. A block lies within one page of memory.
+ */
+#ifndef COORD_ELECTORS_FILE_SLOT_H
+#define COORD_ELECTORS_FILE_SLOT_H
+
+#include "coord/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    COORD__FILE_FORMAT = 1, /* what we write; we read it and everything before it */
+    COORD__FILE_BLOCK = 2048,
+    COORD__FILE_SLOTS = 64,
+    COORD__FILE_HEADER_AT = 0, /* block numbers */
+    COORD__FILE_ASK_AT = 1,
+    COORD__FILE_SLOTS_AT = 2,
+    COORD__FILE_BLOCKS = COORD__FILE_SLOTS_AT + COORD__FILE_SLOTS,
+    COORD__FILE_BYTES = COORD__FILE_BLOCKS * COORD__FILE_BLOCK,
+    COORD__BOOT_BYTES = 16
+};
+
+/** Term n owns the byte n of the file, as a lock; numbers above it are damage. */
+#define COORD__FILE_NUMBER_MAX (UINT64_C(1) << 62)
+
+/** The slot of a term. */
+static inline unsigned coord__file_slot_of(uint64_t number)
+{
+    return (unsigned)(number % COORD__FILE_SLOTS);
+}
+
+/** What a block turned out to be. */
+enum coord__file_kind {
+    COORD__FILE_EMPTY = 0, /* never written */
+    COORD__FILE_SOUND = 1,
+    COORD__FILE_TORN = 2, /* being written, or damaged: read it again before judging */
+    COORD__FILE_NEWER = 3 /* sound, but of a format that we do not know */
+};
+
+enum coord__file_state {
+    COORD__FILE_TAKING = 1,  /* granted; earlier terms may still be waited out */
+    COORD__FILE_LED = 2,     /* every earlier term had ended, and no debt is left */
+    COORD__FILE_RESIGNED = 3 /* ended, acknowledged by its host */
+};
+
+/** What makes valid_until and locks comparable: one boot, one offset of its clock, one file. */
+struct coord__file_place {
+    uint8_t boot[COORD__BOOT_BYTES];
+    uint64_t time_namespace; /* 0: the kernel has none */
+    uint64_t inode;
+};
+
+/** The part of a slot that the protocol decides by. Times are ms of CLOCK_BOOTTIME; 0: none. */
+struct coord__file_term {
+    uint64_t number; /* 1, 2, 3 ...; 0: no term */
+    enum coord__file_state state;
+    uint64_t fence;
+    coord_ms lease;
+    uint64_t since_us; /* wall clock */
+    coord_ms valid_until;
+    coord_ms debt_until; /* something that the file does not show may lead until then */
+    coord_ms kept_until; /* RESIGNED: nobody but the successor before that */
+    struct coord__file_place place;
+    uint8_t owner[COORD_OWNER_BYTES];
+    uint32_t checksum; /* of the block; read only */
+};
+
+/** Bytes somewhere else. */
+struct coord__file_text {
+    const void *bytes;
+    size_t count;
+};
+
+/** The rest of a slot, raw: identity and successor up to COORD_NAME_MAX bytes. */
+struct coord__file_texts {
+    struct coord__file_text identity;
+    struct coord__file_text successor;
+    struct coord__file_text metadata;
+};
+
+/** A request to step down; void for every term but the one of its fence. */
+struct coord__file_ask {
+    uint64_t fence;
+    coord_ms expires;
+    struct coord__file_place place; /* its inode is not used */
+    struct coord__file_text to;     /* raw; count 0: anybody */
+};
+
+/** Write a term's block. @return how many of its COORD__FILE_BLOCK bytes are used. Thread: any. */
+size_t coord__file_slot_write(const struct coord__file_term *term,
+                              const struct coord__file_texts *texts, uint8_t *block);
+
+/** Read one. Both outputs are written when SOUND; the texts lie in `block`. Thread: any. */
+enum coord__file_kind coord__file_slot_read(const uint8_t *block, struct coord__file_term *term,
+                                            struct coord__file_texts *texts);
+
+/**
+ * The number that a slot claims to have, without a look at its checksum; 0: it claims none. A term
+ * whose write is complete always shows its own number here.
+ *
+ * Thread: any.
+ */
+uint64_t coord__file_slot_peek(const uint8_t *block);
+
+/** Write a step-down request. @return how many bytes are used. Thread: any. */
+size_t coord__file_ask_write(const struct coord__file_ask *ask, uint8_t *block);
+
+/** Read one; `to` lies in `block`. Thread: any. */
+enum coord__file_kind coord__file_ask_read(const uint8_t *block, struct coord__file_ask *ask);
+
+/** Write the header, which holds the election's raw name. @return the bytes used. Thread: any. */
+size_t coord__file_header_write(const struct coord__file_text *name, uint8_t *block);
+
+/** Read it; the name lies in `block`. Thread: any. */
+enum coord__file_kind coord__file_header_read(const uint8_t *block, struct coord__file_text *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* COORD_ELECTORS_FILE_SLOT_H */
