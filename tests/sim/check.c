@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/check.c - the promises, looked at after every event.
+ */
+#include "tests/sim/world.h"
+
+#include <inttypes.h>
+
+const char *sim_promise_name(enum sim_promise promise)
+{
+    static const char *const names[] = {"kept", "E1", "E1-work", "E2", "E3",
+                                        "E4",   "E5", "E6",      "E7"};
+    return names[promise];
+}
+
+static bool promised(const struct sim_world *world)
+{
+    return world->now >= world->check.void_until;
+}
+
+/* ---------------------------------------------------------------- E1, E3 */
+
+static void two_leaders(struct sim_world *world, enum sim_promise promise, uint8_t one,
+                        uint8_t other)
+{
+    if (promised(world)) {
+        sim_broke(world, promise, "p%u and p%u at once", one, other);
+    } else {
+        world->counts.outside++;
+        SIM_TRACE(world, "p%u and p%u lead at once, which is not promised now", one, other);
+    }
+}
+
+static void check_claim(struct sim_process *process, bool leads)
+{
+    const struct coord_claim claim = coord_lease_claim(process->machine, sim_local(process));
+    if (claim.leading != leads || claim.leading != (claim.term != 0) ||
+        claim.leading != (claim.fence != 0) || claim.leading != (claim.remaining != 0)) {
+        sim_broke(process->world, SIM_E3, "p%u: its claim contradicts itself", process->index);
+    }
+}
+
+/*
+ * E7, in the quiet: somebody leads, without being about to stop. What went wrong before may still
+ * cost a term; but once the bound is over the leader stays.
+ */
+static void note_leader(struct sim_world *world, const struct sim_process *leader)
+{
+    struct sim_check *check = &world->check;
+    const bool steady = leader != NULL && leader->machine->term.state == COORD__TERM_STARTED;
+    const bool same = steady && check->leader_since != 0 && leader->index == check->leader;
+    if (world->now >= check->leader_by && !same) {
+        sim_broke(world, SIM_E7, "p%u led in the quiet, and does not any more", check->leader);
+    }
+    if (!same) {
+        check->leader_since = steady ? world->now : 0;
+        check->leader = steady ? leader->index : 0;
+    }
+}
+
+void sim_check_leaders(struct sim_world *world)
+{
+    const struct sim_process *leader = NULL;
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        struct sim_process *process = &world->processes[i];
+        if (process->elector == NULL) {
+            continue;
+        }
+        const bool leads = sim_leads(process);
+        check_claim(process, leads);
+        if (leads && leader != NULL) {
+            two_leaders(world, SIM_E1, leader->index, process->index);
+        }
+        leader = leads ? process : leader;
+    }
+    if (world->quiet && world->check.leader_by != 0) {
+        note_leader(world, leader);
+    }
+}
+
+void sim_check_work(struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        struct sim_process *other = &world->processes[i];
+        if (other != process && other->elector != NULL && sim_host_works(other)) {
+            two_leaders(world, SIM_WORK, other->index, process->index);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- E2 */
+
+void sim_check_grant(struct sim_process *process, uint64_t fence)
+{
+    process->grants[process->grant_count++ % SIM_GRANTS] =
+        (struct sim_grant){.fence = fence, .at = process->world->now};
+}
+
+static sim_us granted_at(const struct sim_process *process, uint64_t fence)
+{
+    for (unsigned i = 0; i < SIM_GRANTS && i < process->grant_count; i++) {
+        if (process->grants[i].fence == fence) {
+            return process->grants[i].at;
+        }
+    }
+    return process->world->now;
+}
+
+/* A term leads: its fence is above those of all terms that were granted before it and led. */
+static void check_fence(struct sim_process *process, uint64_t fence)
+{
+    struct sim_world *world = process->world;
+    struct sim_check *check = &world->check;
+    const struct sim_led led = {.fence = fence,
+                                .granted_at = granted_at(process, fence),
+                                .process = process->index};
+    for (unsigned i = 0; i < check->led_count; i++) {
+        const struct sim_led *former = &check->led[i];
+        const bool rises = former->granted_at < led.granted_at ? former->fence < led.fence
+                                                               : former->fence > led.fence;
+        if (!rises && !check->fence_void) {
+            sim_broke(world, SIM_E2, "p%u leads with fence %" PRIu64 ", p%u did with %" PRIu64,
+                      led.process, led.fence, former->process, former->fence);
+        }
+    }
+    COORD_ASSERT(check->led_count < SIM_TERMS);
+    check->led[check->led_count++] = led;
+    world->counts.terms++;
+    if (fence >= (uint64_t)1 << 53) {
+        sim_broke(world, SIM_E2, "the fence %" PRIu64 " is not below 2^53", fence);
+    }
+}
+
+/* ---------------------------------------------------------------- E4 */
+
+void sim_check_edge(struct sim_process *process, const struct coord_edge *edge)
+{
+    struct sim_world *world = process->world;
+    bool right = false;
+    switch (edge->kind) {
+    case COORD_EDGE_STARTED:
+        right = process->edge_kind == COORD_EDGE_STOPPED && edge->term == process->edge_term + 1;
+        break;
+    case COORD_EDGE_STOPPING:
+        right = process->edge_kind == COORD_EDGE_STARTED && edge->term == process->edge_term;
+        break;
+    case COORD_EDGE_STOPPED:
+        right = process->edge_kind != COORD_EDGE_STOPPED && edge->term == process->edge_term;
+        break;
+    }
+    if (!right) {
+        sim_broke(world, SIM_E4, "p%u: edge %d of term %" PRIu64 " after edge %d of term %" PRIu64,
+                  process->index, (int)edge->kind, edge->term, (int)process->edge_kind,
+                  process->edge_term);
+    }
+    if (edge->kind == COORD_EDGE_STARTED && process->host.term != 0) {
+        sim_broke(world, SIM_E4, "p%u: term %" PRIu64 " begins before the end of term %" PRIu64
+                  " was acknowledged", process->index, edge->term, process->host.term);
+    }
+    process->edge_term = edge->term;
+    process->edge_kind = edge->kind;
+    if (edge->kind == COORD_EDGE_STARTED) {
+        check_fence(process, edge->fence);
+    }
+}
+
+/* ---------------------------------------------------------------- E6, E7 */
+
+/* It withdrew: once it says that it has settled it asks for nothing and holds nothing. */
+void sim_check_settled(struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    if (process->settled || !coord_lease_settled(process->machine)) {
+        return;
+    }
+    process->settled = true;
+    SIM_TRACE(world, "p%u has settled: %d", process->index, (int)process->machine->release);
+    if (process->edge_kind != COORD_EDGE_STOPPED) {
+        sim_broke(world, SIM_E4, "p%u: term %" PRIu64 " never stopped", process->index,
+                  process->edge_term);
+    }
+    if (coord_elector_deadline(process->elector) != COORD_NEVER) {
+        sim_broke(world, SIM_E6, "p%u has settled, and wants to be woken", process->index);
+    }
+    if (sim_host_works(process)) {
+        sim_broke(world, SIM_E6, "p%u has settled while its host works", process->index);
+    }
+}
+
+void sim_check_end(struct sim_world *world)
+{
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        const struct sim_process *process = &world->processes[i];
+        if (process->elector != NULL && !process->settled) {
+            sim_broke(world, SIM_E6, "p%u has not settled", process->index);
+        }
+    }
+    if (world->store == SIM_STORE_REDIS && sim_redis_holds(&world->net.redis, world->now)) {
+        sim_broke(world, SIM_E6, "p%u left its lease behind",
+                  world->net.redis.data.lease.identity);
+    }
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/process.c - a process: an elector that ships, its clock, and when it gets to run.
+ */
+#include "tests/sim/world.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { ROUNDS = 8 };
+
+coord_ms sim_local(const struct sim_process *process)
+{
+    return sim_clock_ms(&process->clock, process->world->now);
+}
+
+bool sim_leads(const struct sim_process *process)
+{
+    return process->elector != NULL &&
+           coord_elector_leading_at(process->elector, sim_local(process));
+}
+
+static void name_owner(struct sim_process *process, unsigned char *owner)
+{
+    memset(owner, 0, COORD_OWNER_BYTES);
+    owner[0] = process->index;
+    owner[1] = (unsigned char)(process->owner >> 8);
+    owner[2] = (unsigned char)process->owner;
+}
+
+void sim_boot(struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    COORD_ASSERT(process->elector == NULL);
+    struct coord_elector_config config = COORD_ELECTOR_CONFIG_INIT;
+    struct coord_error error;
+    process->owner = ++world->owners;
+    config.name = "jobs";
+    config.name_bytes = 4;
+    config.identity = process->identity;
+    config.identity_bytes = 2;
+    name_owner(process, config.owner);
+    config.ttl = process->lease;
+    config.rank = process->rank;
+    config.explicit_ack = process->explicit_ack;
+    config.seed = sim_next(&world->random);
+    config.backend_ctx = process;
+    const enum coord_err rc =
+        coord_elector_new(&sim_redis_ops, &config, sim_local(process), &process->elector, &error);
+    COORD_ASSERT(rc == COORD_OK);
+    process->machine = coord_elector_lease(process->elector);
+    process->timing = coord_elector_timing(process->elector);
+    process->host = (struct sim_host){.explicit_ack = process->explicit_ack,
+                                      .ends_at = SIM_NEVER,
+                                      .wake = process->host.wake + 1};
+    process->leaving = false;
+    process->settled = false;
+    process->stopped = false;
+    process->stale = false;
+    process->contact = 0;
+    process->knew_clock = 0;
+    process->edge_term = 0;
+    process->edge_kind = COORD_EDGE_STOPPED;
+    process->grant_count = 0;
+    SIM_TRACE(world, "p%u boots as owner %" PRIu32 ", lease %" PRIu64 ", rank %u", process->index,
+              process->owner, process->lease, process->rank);
+    coord_lease_stand(process->machine, sim_local(process));
+    sim_run(process);
+}
+
+void sim_kill(struct sim_process *process)
+{
+    SIM_TRACE(process->world, "p%u is gone", process->index);
+    sim_host_died(process);
+    coord_elector_free(process->elector, false);
+    process->elector = NULL;
+    process->machine = NULL;
+    process->stopped = false;
+    process->stale = false;
+    process->leaving = false;
+    process->wake++;
+    process->resume++;
+}
+
+static sim_us lag(struct sim_world *world)
+{
+    if (sim_has(world, SIM_FAULT_LATE) && sim_chance(&world->random, 1, 50)) {
+        return sim_below(&world->random, world->profile.lease_min * 1000 / 3);
+    }
+    return sim_between(&world->random, 5, 150);
+}
+
+static void plan_wake(struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    const sim_us at = sim_clock_when(&process->clock, coord_elector_deadline(process->elector),
+                                     world->now);
+    if (at == process->wakes_at && at > world->now) {
+        return; /* planned already */
+    }
+    process->wakes_at = at;
+    process->wake++;
+    if (at != SIM_NEVER) {
+        sim_plan(world, at + lag(world), SIM_EVENT_WAKE, process->index, process->wake);
+    }
+}
+
+/* What a program of the library does when its loop wakes: process, then the edges, until quiet. */
+void sim_run(struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    if (process->elector == NULL || process->stopped) {
+        return;
+    }
+    coord_ms now = sim_local(process);
+    if (process->stale) {
+        now = process->stale_now;
+        process->stale = false;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        coord_elector_process(process->elector, now);
+        now = sim_local(process);
+        sim_host_watch(process);
+        if (!sim_host_edges(process)) {
+            break;
+        }
+    }
+    sim_check_leaders(world);
+    if (process->leaving) {
+        sim_check_settled(process);
+    }
+    if (process->elector != NULL) {
+        plan_wake(process);
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/profile.c - what a seed stands for: who takes part, and what may happen.
+ *
+ * Each schedule switches on some of the faults and leaves the others out: with all of them at
+ * once a schedule never gets far enough for the subtle ones.
+ */
+#include "tests/sim/world.h"
+
+static const coord_ms leases[] = {100, 200, 500, 1000, 3000, 15000};
+
+/* In how many of a hundred schedules a fault may happen. */
+static const struct {
+    enum sim_fault fault;
+    unsigned share[SIM_STORES];
+} shares[] = {
+    {SIM_FAULT_LOSS, {50, 0}},      {SIM_FAULT_SLOW, {50, 30}},
+    {SIM_FAULT_STALL, {40, 0}},     {SIM_FAULT_TWICE, {15, 0}},
+    {SIM_FAULT_PAUSE, {50, 60}},    {SIM_FAULT_STALE, {25, 40}},
+    {SIM_FAULT_KILL, {40, 50}},     {SIM_FAULT_WITHDRAW, {40, 40}},
+    {SIM_FAULT_STEP_DOWN, {30, 30}}, {SIM_FAULT_ASK, {15, 15}},
+    {SIM_FAULT_HEALTH, {20, 20}},   {SIM_FAULT_CANDIDACY, {15, 15}},
+    {SIM_FAULT_SLOW_HOST, {50, 50}}, {SIM_FAULT_HUNG_HOST, {25, 25}},
+    {SIM_FAULT_RESTART, {35, 0}},   {SIM_FAULT_FLUSH, {10, 15}},
+    {SIM_FAULT_PROMOTE, {10, 0}},   {SIM_FAULT_JUMP, {15, 0}},
+    {SIM_FAULT_NO_INFO, {5, 0}},    {SIM_FAULT_LEASES, {10, 20}},
+    {SIM_FAULT_RANKS, {25, 25}},    {SIM_FAULT_LATE, {40, 40}},
+    {SIM_FAULT_TORN, {0, 20}},      {SIM_FAULT_COPY, {0, 15}},
+    {SIM_FAULT_NAMESPACE, {0, 10}}, {SIM_FAULT_REBOOT, {0, 10}},
+};
+
+static coord_ms some_lease(struct sim_random *random)
+{
+    return leases[sim_below(random, sizeof leases / sizeof leases[0])];
+}
+
+static void choose_leases(struct sim_world *world)
+{
+    struct sim_profile *profile = &world->profile;
+    const coord_ms lease = some_lease(&world->random);
+    for (size_t i = 0; i < profile->processes; i++) {
+        struct sim_process *process = &world->processes[i];
+        process->lease = lease;
+        if (sim_has(world, SIM_FAULT_LEASES)) {
+            process->lease = sim_between(&world->random, lease, 4 * lease);
+        }
+        profile->lease_max = coord_ms_max(profile->lease_max, process->lease);
+        profile->lease_min = i == 0 ? process->lease
+                                    : coord_ms_min(profile->lease_min, process->lease);
+    }
+}
+
+static size_t some_processes(struct sim_random *random)
+{
+    const uint64_t dice = sim_below(random, 10);
+    return dice < 2 ? 2 : dice < 7 ? 3 : dice < 9 ? 4 : SIM_PROCESSES;
+}
+
+static void choose_process(struct sim_world *world, size_t index)
+{
+    struct sim_process *process = &world->processes[index];
+    struct sim_random *random = &world->random;
+    process->world = world;
+    process->index = (uint8_t)index;
+    process->identity[0] = 'p';
+    process->identity[1] = (char)('0' + index);
+    process->clock.base = sim_between(random, 1000000, 1000000000);
+    /* Any two clocks differ by less than 1 %. */
+    process->clock.ppm = (int64_t)sim_between(random, 0, 9900) - 4950;
+    process->explicit_ack = sim_chance(random, 1, 2);
+    process->rank = 0;
+    if (sim_has(world, SIM_FAULT_RANKS)) {
+        process->rank = (unsigned)sim_below(random, 3);
+        if (process->rank > world->profile.rank_max) {
+            world->profile.rank_max = process->rank;
+        }
+    }
+}
+
+void sim_choose(struct sim_world *world)
+{
+    struct sim_profile *profile = &world->profile;
+    struct sim_random *random = &world->random;
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        if (sim_chance(random, shares[i].share[world->store], 100)) {
+            profile->faults |= (uint32_t)shares[i].fault;
+        }
+    }
+    profile->processes = some_processes(random);
+    profile->leases = (unsigned)sim_between(random, 6, 16);
+    profile->trouble = (unsigned)sim_between(random, 2, 60);
+    choose_leases(world);
+    for (size_t i = 0; i < profile->processes; i++) {
+        choose_process(world, i);
+    }
+    /* One way takes a small part of an attempt, so that most of them succeed. */
+    profile->latency = sim_between(random, 20, profile->lease_min * 1000 / 80);
+}

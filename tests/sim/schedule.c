@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/schedule.c - one schedule from its first event to its verdict.
+ *
+ * Faults for 6 to 16 leases, then the quiet: a leader within the bound (E7), who stays; then
+ * everybody withdraws, and nothing is left (E6).
+ */
+#include "tests/sim/world.h"
+
+#include <string.h>
+
+static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, FILE *trace)
+{
+    const struct sim_counts counts = world->counts;
+    memset(world, 0, offsetof(struct sim_world, events));
+    world->counts = counts;
+    world->event_count = 0;
+    world->seed = seed;
+    world->store = store;
+    world->trace = trace;
+    struct sim_random mixer = {.state = seed ^ ((uint64_t)store << 56)};
+    world->random.state = sim_next(&mixer) ^ seed;
+    sim_choose(world);
+    sim_net_init(world);
+    const struct sim_profile *profile = &world->profile;
+    SIM_TRACE(world, "seed %llu: %zu processes, lease %llu ms, faults %#x",
+              (unsigned long long)seed, profile->processes,
+              (unsigned long long)profile->lease_max, profile->faults);
+    const sim_us lease = profile->lease_max * 1000;
+    for (size_t i = 0; i < profile->processes; i++) {
+        sim_plan(world, sim_below(&world->random, lease / 2), SIM_EVENT_BOOT, i, 0);
+        sim_plan(world, sim_below(&world->random, 2 * lease), SIM_EVENT_FAULT, i, 0);
+    }
+    sim_plan(world, sim_below(&world->random, 3 * lease), SIM_EVENT_SERVER, 0, 0);
+    sim_plan(world, sim_below(&world->random, 2 * lease), SIM_EVENT_SNAPSHOT, 0, 0);
+    sim_plan(world, profile->leases * lease, SIM_EVENT_QUIET, 0, 0);
+}
+
+/*
+ * E7, the bound: what is under way arrives, a lease that nobody renews runs out, what is owed is
+ * waited for, a former leader stands aside and a successor is waited for, the rank's delay, and
+ * the attempts in between. All by clocks that may be slow.
+ */
+static sim_us bound(const struct sim_world *world)
+{
+    const coord_ms lease = world->profile.lease_max;
+    const coord_ms renew = coord_ms_min(lease / 3, 10000);
+    const coord_ms attempt = coord_ms_min(lease / 8, 5000);
+    const coord_ms all = lease + lease + lease / 2 + lease / 2 + world->profile.rank_max * renew +
+                         lease / 3 + 4 * attempt;
+    return all * 1000 * 102 / 100 + 20000;
+}
+
+static void quiet(struct sim_world *world)
+{
+    struct sim_check *check = &world->check;
+    sim_heal(world);
+    check->quiet_at = world->now;
+    check->leader_by = world->now + bound(world);
+    sim_plan(world, check->leader_by - 1, SIM_EVENT_LEADER, 0, 0);
+}
+
+static void leader_is_due(struct sim_world *world)
+{
+    const struct sim_check *check = &world->check;
+    sim_check_leaders(world);
+    if (check->leader_since == 0) {
+        sim_broke(world, SIM_E7, "no leader within the bound of %llu ms",
+                  (unsigned long long)(check->leader_by - check->quiet_at) / 1000);
+        return;
+    }
+    const uint64_t share = (check->leader_since - check->quiet_at) * 1000 /
+                           (check->leader_by - check->quiet_at);
+    if (share > world->counts.bound_used) {
+        world->counts.bound_used = share;
+    }
+    sim_plan(world, world->now + 2 * world->profile.lease_max * 1000, SIM_EVENT_LEAVE, 0, 0);
+}
+
+static void leave(struct sim_world *world)
+{
+    world->check.leader_by = 0;
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        struct sim_process *process = &world->processes[i];
+        sim_withdraw(process);
+        sim_run(process);
+    }
+    sim_plan(world, world->now + 4 * world->profile.lease_max * 1000, SIM_EVENT_END, 0, 0);
+}
+
+static void handle_process(const struct sim_event *event, struct sim_process *process)
+{
+    const enum sim_event_kind kind = (enum sim_event_kind)event->kind;
+    if (kind == SIM_EVENT_WAKE) {
+        if (event->wake == process->wake) {
+            process->wakes_at = SIM_NEVER;
+            sim_run(process);
+        }
+    } else if (kind == SIM_EVENT_HOST) {
+        if (event->wake == process->host.wake) {
+            sim_host_event(process);
+        }
+    } else if (kind == SIM_EVENT_HINT) {
+        process->wants_hint = true;
+        sim_run(process);
+    } else if (kind == SIM_EVENT_FAULT) {
+        sim_fault_process(process);
+    } else if (kind == SIM_EVENT_RESUME) {
+        sim_resume(process, event->wake);
+    } else if (process->elector == NULL) {
+        sim_boot(process);
+    }
+}
+
+static void handle(struct sim_world *world, const struct sim_event *event)
+{
+    switch ((enum sim_event_kind)event->kind) {
+    case SIM_EVENT_ARRIVE:
+        sim_net_arrive(world, event->index);
+        break;
+    case SIM_EVENT_REPLY:
+        sim_net_reply(world, event->index);
+        break;
+    case SIM_EVENT_SERVER:
+        sim_fault_server(world);
+        break;
+    case SIM_EVENT_SERVER_UP:
+        sim_fault_server_over(world);
+        break;
+    case SIM_EVENT_SNAPSHOT:
+        if (!world->quiet) {
+            world->net.snapshot = world->net.redis.data;
+            sim_plan(world,
+                     world->now + sim_below(&world->random, 3 * world->profile.lease_max * 1000),
+                     SIM_EVENT_SNAPSHOT, 0, 0);
+        }
+        break;
+    case SIM_EVENT_QUIET:
+        quiet(world);
+        break;
+    case SIM_EVENT_LEADER:
+        leader_is_due(world);
+        break;
+    case SIM_EVENT_LEAVE:
+        leave(world);
+        break;
+    case SIM_EVENT_END:
+        sim_check_end(world);
+        world->over = true;
+        break;
+    case SIM_EVENT_WAKE:
+    case SIM_EVENT_HOST:
+    case SIM_EVENT_HINT:
+    case SIM_EVENT_FAULT:
+    case SIM_EVENT_RESUME:
+    case SIM_EVENT_BOOT:
+        handle_process(event, &world->processes[event->index]);
+        break;
+    }
+}
+
+static void finish(struct sim_world *world)
+{
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        coord_elector_free(world->processes[i].elector, false);
+    }
+    world->counts.schedules++;
+    world->counts.broken[world->check.broken]++;
+}
+
+void sim_schedule(struct sim_world *world, enum sim_store store, uint64_t seed, FILE *trace)
+{
+    struct sim_event event;
+    begin(world, store, seed, trace);
+    while (!world->over && sim_take(world, &event)) {
+        world->now = event.at;
+        world->counts.events++;
+        handle(world, &event);
+    }
+    finish(world);
+}
