@@ -102,8 +102,8 @@ enum coord__file_kind coord__file_slot_read(const uint8_t *block, struct coord__
                                             struct coord__file_texts *texts);
 
 /**
- * The number that a slot claims to have, without a look at its checksum; 0: it claims none. A term
- * whose write is complete always shows its own number here.
+ * The number that a slot claims to have, without a look at its checksum; 0: it claims none;
+ * UINT64_MAX: it is of a newer format. A term whose write is complete always shows its own here.
  *
  * Thread: any.
  */

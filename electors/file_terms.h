@@ -103,10 +103,11 @@ struct coord__file_terms {
     struct coord_request request; /* verb NONE: idle */
     uint8_t successor[COORD_NAME_MAX];
     size_t successor_bytes;
-    int phase;
+    unsigned phase;
     bool fresh;   /* the time of this step was read after everything that is known */
     int restarts; /* of the present acquire: others were faster */
 
+    /* What was read. */
     struct coord__file_term ring[COORD__FILE_SLOTS]; /* number 0: empty or torn */
     bool torn[COORD__FILE_SLOTS];
     unsigned cursor;  /* the next slot to read */
@@ -114,16 +115,23 @@ struct coord__file_terms {
     uint64_t newest;  /* the highest number in a sound slot; 0: none */
     uint64_t top;     /* the highest number at all: a slot's or a lock's */
     bool held;        /* the newest one's byte is locked */
-    uint64_t number;  /* ACQUIRE, INIT: the one to take */
-    unsigned skipped; /* numbers that stopped former terms keep */
-    bool owed;        /* nothing proves that earlier terms have ended */
-    coord_ms debt_until;
+    bool for_us;      /* the newest one resigned, and keeps its place for us */
 
-    uint64_t above; /* look: is there a number above it? */
+    /* What is to be taken. */
+    uint64_t number;     /* or ours */
+    unsigned skipped;    /* numbers that stopped former terms keep */
+    coord_ms debt_until; /* what the new slot has to say */
+    bool foreign;        /* the fence has to leap: no record, or not one of this run */
+
+    /* Parts that several verbs have: look, earlier, unlock. */
+    unsigned then;       /* the phase that follows */
+    unsigned then_found; /* look: the phase after a higher number */
+    uint64_t above;      /* look: is there a number above it? */
     bool look_torn;
-    uint64_t low; /* earlier terms: locked bytes are sought from low to high */
+    uint64_t low; /* earlier: locked bytes are sought from low to high, up to `number` */
     uint64_t high;
-    uint64_t found;
+    uint64_t found;                  /* the lowest so far; 0: none */
+    struct coord__file_term earlier; /* what its slot says; number 0: nothing sound */
     coord_ms wait_until;
 
     struct coord_reply reply;
