@@ -54,7 +54,11 @@ HIREDIS_SSL := $(call has,hiredis_ssl)
 UUID_CFLAGS := $(call cflags,uuid)
 UUID_LIBS := $(call libs,uuid)
 HIREDIS_CFLAGS := $(call cflags,hiredis) $(if $(HIREDIS_SSL),-DCOORD_HAVE_HIREDIS_SSL)
-HIREDIS_LIBS := $(call libs,hiredis $(if $(HIREDIS_SSL),hiredis_ssl openssl))
+HIREDIS_LIBS := $(call libs,hiredis $(if $(HIREDIS_SSL),hiredis_ssl))
+PQ_CFLAGS := $(call cflags,libpq)
+PQ_LIBS := $(call libs,libpq)
+JANSSON_CFLAGS := $(call cflags,jansson)
+JANSSON_LIBS := $(call libs,jansson)
 MSGPACK_CFLAGS := $(call cflags,$(MSGPACK))
 MSGPACK_LIBS := $(call libs,$(MSGPACK))
 CMOCKA_LIBS := $(or $(call libs,cmocka),-lcmocka)
@@ -72,7 +76,7 @@ SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
   $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 BASE_FLAGS := -std=c11 -I. -fPIC -pthread -fno-common -fvisibility=hidden -MMD -MP $(WARNINGS) \
   -DCOORD_VERSION=\"$(VERSION)\" $(SAN_FLAGS)
-HOST_FLAGS := -D_GNU_SOURCE $(UUID_CFLAGS) $(HIREDIS_CFLAGS)
+HOST_FLAGS := -D_GNU_SOURCE $(UUID_CFLAGS) $(HIREDIS_CFLAGS) $(PQ_CFLAGS) $(JANSSON_CFLAGS)
 TEST_FLAGS := -DCOORD_BUILD=\"$(abspath $(B))\"
 
 COMPILE = $(CC) $(BASE_FLAGS) $(1) $(CPPFLAGS) $(CFLAGS)
@@ -82,22 +86,28 @@ LINK_SHARED = $(LINK) -shared $(if $(SAN),,-Wl,-z,defs) -Wl,-z,relro -Wl,-z,now
 
 # ---- rooms ---------------------------------------------------------------------------------
 
+# Each has a library of its own, so that who uses the one needs nothing of the other.
+BACKENDS := redis postgres nats
+redis_libs := $(HIREDIS_LIBS)
+postgres_libs := $(PQ_LIBS)
+
+# $(call files_of,BACKEND,SUFFIX)
+files_of = $(wildcard connections/$(1)*.$(2) electors/$(1)*.$(2) brokers/$(1)*.$(2))
+LOCAL := electors/memory* electors/file* brokers/memory* brokers/local* runtime/*
+
 CORE_SRC := $(wildcard coord/*.c)
-COORD_SRC := $(CORE_SRC) $(wildcard electors/memory*.c electors/file*.c brokers/memory*.c \
-  brokers/local*.c runtime/*.c)
-REDIS_SRC := $(wildcard connections/redis*.c electors/redis*.c brokers/redis*.c)
+COORD_SRC := $(CORE_SRC) $(wildcard $(addsuffix .c,$(LOCAL)))
+COORD_HEADERS := $(wildcard coord/*.h $(addsuffix .h,$(LOCAL)))
 CLI_SRC := $(wildcard cli/*.c)
-CLI_MAIN := $(wildcard cli/main.c cli/coordctl.c)
+CLI_MAIN := $(wildcard cli/main.c)
 EXAMPLE_SRC := $(wildcard examples/*.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
-COORD_HEADERS := $(wildcard coord/*.h electors/memory*.h electors/file*.h brokers/memory*.h \
-  brokers/local*.h runtime/*.h)
-REDIS_HEADERS := $(wildcard connections/redis*.h electors/redis*.h brokers/redis*.h)
-
-STATIC := $(if $(COORD_SRC),$(B)/libcoord.a) $(if $(REDIS_SRC),$(B)/libcoord-redis.a)
-SHARED := $(if $(COORD_SRC),$(B)/libcoord.so) $(if $(REDIS_SRC),$(B)/libcoord-redis.so)
+# Those that have sources.
+built := $(foreach backend,$(BACKENDS),$(if $(call files_of,$(backend),c),$(backend)))
+STATIC := $(B)/libcoord.a $(patsubst %,$(B)/libcoord-%.a,$(built))
+SHARED := $(B)/libcoord.so $(patsubst %,$(B)/libcoord-%.so,$(built))
 PROGRAM := $(if $(CLI_MAIN),$(B)/coordctl)
 EXAMPLES := $(patsubst examples/%.c,$(B)/examples/%,$(EXAMPLE_SRC))
 
@@ -133,7 +143,6 @@ $(B)/obj/%.o: %.c $(B)/flags
 # Put in place in one step, as others may be linking with it.
 $(B)/libcoord-core.a: $(call obj,$(CORE_SRC))
 $(B)/libcoord.a: $(call obj,$(COORD_SRC))
-$(B)/libcoord-redis.a: $(call obj,$(REDIS_SRC))
 $(B)/%.a:
 	$(say) AR $@
 	@mkdir -p $(@D)
@@ -143,19 +152,24 @@ $(B)/%.a:
 $(B)/libcoord.map: $(COORD_HEADERS) scripts/exports.awk
 	@mkdir -p $(@D)
 	$(Q)$(AWK) -v map=1 -f scripts/exports.awk $(COORD_HEADERS) >$@
-$(B)/libcoord-redis.map: $(REDIS_HEADERS) scripts/exports.awk
-	@mkdir -p $(@D)
-	$(Q)$(AWK) -v map=1 -f scripts/exports.awk $(REDIS_HEADERS) >$@
-
 $(B)/libcoord.so.$(SOVERSION): $(call obj,$(COORD_SRC)) $(B)/libcoord.map
 	$(say) LD $@
 	$(Q)$(LINK_SHARED) -Wl,-soname,$(@F) -Wl,--version-script=$(B)/libcoord.map -o $@.new \
 	  $(filter %.o,$^) $(MSGPACK_LIBS) $(UUID_LIBS) && mv -f $@.new $@
-$(B)/libcoord-redis.so.$(SOVERSION): $(call obj,$(REDIS_SRC)) $(B)/libcoord-redis.map \
+
+define backend_rules
+$(B)/libcoord-$(1).a: $(call obj,$(call files_of,$(1),c))
+$(B)/libcoord-$(1).map: $(call files_of,$(1),h) scripts/exports.awk
+	@mkdir -p $$(@D)
+	$(Q)$(AWK) -v map=1 -f scripts/exports.awk $$(filter %.h,$$^) >$$@
+$(B)/libcoord-$(1).so.$(SOVERSION): $(call obj,$(call files_of,$(1),c)) $(B)/libcoord-$(1).map \
     $(B)/libcoord.so
-	$(say) LD $@
-	$(Q)$(LINK_SHARED) -Wl,-soname,$(@F) -Wl,--version-script=$(B)/libcoord-redis.map -o $@.new \
-	  $(filter %.o,$^) -L$(B) -lcoord $(HIREDIS_LIBS) $(UUID_LIBS) && mv -f $@.new $@
+	$(say) LD $$@
+	$(Q)$$(LINK_SHARED) -Wl,-soname,$$(@F) -Wl,--version-script=$(B)/libcoord-$(1).map \
+	  -o $$@.new $$(filter %.o,$$^) -L$(B) -lcoord $($(1)_libs) $(UUID_LIBS) && mv -f $$@.new $$@
+endef
+$(foreach backend,$(built),$(eval $(call backend_rules,$(backend))))
+
 $(B)/%.so: $(B)/%.so.$(SOVERSION)
 	@ln -sf $(<F) $@
 
@@ -167,13 +181,18 @@ $(B)/coordctl: $(call obj,$(CLI_SRC)) $(B)/libcoord.so | $(filter-out $(B)/libco
 
 # ---- examples: against the shared objects, so that they use what is exported and nothing else
 
-redis_examples := $(if $(EXAMPLE_SRC),$(shell grep -lE '^ *# *include +["<](connections|electors|brokers)/redis' $(EXAMPLE_SRC)))
-$(patsubst examples/%.c,$(B)/examples/%,$(redis_examples)): $(B)/libcoord-redis.so
+# $(call includers,BACKEND,SOURCES): which of them include a header of it
+includers = $(if $(2),$(shell grep -lE '^ *\# *include +["<](connections|electors|brokers)/$(1)' $(2)))
+example = $(patsubst examples/%.c,$(B)/examples/%,$(1))
+define example_rule
+$(call example,$(call includers,$(1),$(EXAMPLE_SRC))) $(B)/examples/.$(1): $(B)/libcoord-$(1).so
+endef
+$(foreach backend,$(built),$(eval $(call example_rule,$(backend))))
 $(EXAMPLES): $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libcoord.so
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) -Wl,-rpath,'$$ORIGIN/..' -o $@ $< -L$(B) \
-	  $(if $(filter $(B)/libcoord-redis.so,$^),-lcoord-redis) -lcoord
+	  $(patsubst $(B)/lib%.so,-l%,$(filter %.so,$^))
 
 # ---- tests ---------------------------------------------------------------------------------
 
@@ -193,7 +212,7 @@ $(B)/tests/libcli.a: $(call obj,$(filter-out $(CLI_MAIN),$(CLI_SRC)))
 # A test is linked with the rooms that it includes, so that a room under repair does not stop
 # the tests of another. The rest is linked with everything.
 including = $(if $(TEST_SRC),$(shell grep -lE '^ *\# *include +"$(1)' $(TEST_SRC)))
-with_redis := $(call including,(connections|electors|brokers)/redis)
+with_backends := $(call including,(connections|electors|brokers)/($(subst $(space),|,$(BACKENDS))))
 with_rooms := $(call including,(runtime|electors|brokers|connections)/)
 with_support := $(if $(SUPPORT_SRC),$(call including,tests/support/($(subst $(space),|,$(patsubst tests/support/%.c,%,$(SUPPORT_SRC))))\.h))
 with_sim := $(call including,tests/sim/)
@@ -204,13 +223,12 @@ broad := $(filter-out tests/unit/%,$(TEST_SRC)) $(with_support) $(with_cli) $(wi
 libraries_of = $(if $(filter $(1),$(with_cli)),$(B)/tests/libcli.a) \
   $(if $(filter $(1),$(with_sim)),$(if $(SIM_SRC),$(B)/tests/libsim.a)) \
   $(if $(filter $(1),$(broad)),$(if $(SUPPORT_SRC),$(B)/tests/libsupport.a) $(STATIC), \
-  $(if $(filter $(1),$(with_redis)),$(STATIC), \
+  $(if $(filter $(1),$(with_backends)),$(STATIC), \
   $(if $(filter $(1),$(with_rooms)),$(B)/libcoord.a,$(B)/libcoord-core.a)))
 
 link_test = $(Q)mkdir -p $(@D) && $(LINK) -o $@ $(filter %.o,$^) \
   -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-  $(if $(filter %libcoord-redis.a %libsupport.a,$^),$(HIREDIS_LIBS)) $(UUID_LIBS) $(MSGPACK_LIBS) \
-  $(1) -ldl -lm
+  $(1) $(HIREDIS_LIBS) $(PQ_LIBS) $(JANSSON_LIBS) $(MSGPACK_LIBS) $(UUID_LIBS) -ldl -lm
 
 define test_rule
 $(patsubst tests/%.c,$(B)/tests/%,$(1)): $(call obj,$(1)) $(call libraries_of,$(1))

@@ -256,12 +256,11 @@ static void test_uri__the_longest_uri_is_read_and_one_byte_more_is_refused(void 
         for (size_t k = 0; at < end; k++) {
             text[at++] = fills[i][k % strlen(fills[i])];
         }
-        strcpy(text + at, ends[i]);
+        (void)snprintf(text + at, sizeof text - at, "%s", ends[i]);
         assert_int_equal(strlen(text), COORD_URI_MAX);
         parse_well(text);
         assert_int_equal(coord_uri_add_option(&uri, "added=1", &error), COORD_OK);
-        strcpy(text + at, "a");
-        strcpy(text + at + 1, ends[i]);
+        (void)snprintf(text + at, sizeof text - at, "a%s", ends[i]);
         assert_int_equal(parse(text), COORD_E_BAD_URI);
     }
 }
