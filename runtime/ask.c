@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * runtime/ask.c - the blocking calls. Each drives the same machine and waits for what it becomes.
+ */
+#include "runtime/inside.h"
+
+/* ---------------------------------------------------------------- small parts */
+
+/* The time was up, or something else came in between: say what it was waiting for. */
+static enum coord_err explained(const struct coord_election *election, enum coord_err code,
+                                struct coord_error *error)
+{
+    if (coord__forked(election->runtime)) {
+        return coord__say_forked(error);
+    }
+    if (election->closed) {
+        return coord__say_closed(error);
+    }
+    struct coord_explanation why;
+    coord_elector_explain(election->elector, coord_clock_now(), &why);
+    return coord_error_set(error, code, "%s", why.text);
+}
+
+static enum coord_err failed(const struct coord_error *why, struct coord_error *error)
+{
+    if (error != NULL) {
+        *error = *why;
+    }
+    return why->code;
+}
+
+static bool leads(const struct coord_election *election, coord_ms now)
+{
+    const struct coord_claim claim = coord_lease_claim(election->lease, now);
+    return claim.leading && !claim.stopping;
+}
+
+static void acknowledge_ended_term(struct coord_election *election, coord_ms now)
+{
+    const struct coord__term *term = &election->lease->term;
+    if (term->state == COORD__TERM_STOPPED) {
+        coord__acknowledge(election, term->number, now);
+    }
+}
+
+/* Requests that have got their answer, or were given up. */
+static uint64_t answered(const struct coord_lease *lease)
+{
+    return lease->last_id - (lease->request.verb != COORD_VERB_NONE ? 1 : 0);
+}
+
+/* ---------------------------------------------------------------- acquire */
+
+struct attempt {
+    uint64_t answered; /* before it: an answer that counts comes later */
+    enum coord_err code;
+};
+
+static bool attempt_decided(struct coord_election *election, void *ctx)
+{
+    struct attempt *attempt = ctx;
+    const struct coord_lease *lease = election->lease;
+    const struct coord_claim claim = coord_lease_claim(lease, coord_clock_now());
+    if (claim.leading) {
+        attempt->code = claim.stopping ? COORD_E_NOT_LEADER : COORD_OK;
+        return true;
+    }
+    if (answered(lease) <= attempt->answered || lease->term.state != COORD__TERM_NONE) {
+        return false;
+    }
+    if (lease->failures > 0) {
+        /* The machine itself asks once more at once: a connection may just have been stale. */
+        attempt->code = lease->error.code;
+        return lease->failures > 1 || coord_err_class(lease->error.code) == COORD_CLASS_REFUSED;
+    }
+    attempt->code = COORD_E_NOT_LEADER;
+    return lease->last_outcome == COORD_HELD || lease->last_outcome == COORD_RESERVED;
+}
+
+static void give_attempt_up(struct coord_election *election)
+{
+    coord_lease_withdraw(election->lease, coord_clock_now());
+    coord__touch(election);
+    if (!election->runtime->threads && !election->runtime->driven) {
+        coord__drive(election->runtime); /* what may have been granted is undone, without waiting */
+    }
+}
+
+enum coord_err coord_election_try_acquire(struct coord_election *election, coord_ms timeout,
+                                          struct coord_error *error)
+{
+    const coord_ms now = coord_clock_now();
+    struct coord_runtime *runtime = election->runtime;
+    if (!coord__enter(runtime)) {
+        return coord__say_forked(error);
+    }
+    coord__pin(election);
+    election->silent = false;
+    acknowledge_ended_term(election, now);
+    const bool stood = election->lease->standing;
+    struct attempt attempt = {.answered = answered(election->lease), .code = COORD_E_TIMEOUT};
+    if (!stood) {
+        election->one_term = true;
+        coord_lease_stand(election->lease, now);
+    } else if (!leads(election, now)) {
+        coord_lease_hint(election->lease, now);
+    }
+    coord__touch(election);
+    const bool decided =
+        coord__await(election, coord_ms_add(now, timeout), attempt_decided, &attempt);
+    enum coord_err rc = decided ? attempt.code : COORD_E_TIMEOUT;
+    if (rc != COORD_OK) {
+        const bool store =
+            coord_err_class(rc) == COORD_CLASS_RETRY || coord_err_class(rc) == COORD_CLASS_REFUSED;
+        rc = store ? failed(&election->lease->error, error) : explained(election, rc, error);
+        if (!stood && !election->closed) {
+            give_attempt_up(election);
+        }
+    }
+    coord__unpin(election);
+    coord__leave(runtime);
+    return rc;
+}
+
+static bool leading(struct coord_election *election, void *ctx)
+{
+    (void)ctx;
+    return leads(election, coord_clock_now());
+}
+
+enum coord_err coord_election_wait(struct coord_election *election, coord_ms timeout,
+                                   struct coord_error *error)
+{
+    const coord_ms now = coord_clock_now();
+    struct coord_runtime *runtime = election->runtime;
+    if (!coord__enter(runtime)) {
+        return coord__say_forked(error);
+    }
+    coord__pin(election);
+    election->silent = false;
+    election->one_term = false;
+    acknowledge_ended_term(election, now);
+    const bool stood = election->lease->standing;
+    coord_lease_stand(election->lease, now);
+    coord__touch(election);
+    enum coord_err rc = COORD_OK;
+    if (!coord__await(election, coord_ms_add(now, timeout), leading, NULL)) {
+        rc = explained(election, COORD_E_TIMEOUT, error);
+        if (!stood && !election->closed) {
+            give_attempt_up(election);
+        }
+    }
+    coord__unpin(election);
+    coord__leave(runtime);
+    return rc;
+}
+
+/* ---------------------------------------------------------------- release and renew */
+
+static bool released(struct coord_election *election, void *ctx)
+{
+    (void)ctx;
+    const struct coord_lease *lease = election->lease;
+    const bool over = lease->term.state == COORD__TERM_NONE && lease->undo_tries == 0 &&
+                      lease->request.verb == COORD_VERB_NONE;
+    /* From inside its own callback nobody can wait for the edges. */
+    return over && (!coord_lease_edge_pending(lease) || coord__in_own_callback(election));
+}
+
+enum coord_err coord_election_release(struct coord_election *election, coord_ms timeout,
+                                      struct coord_error *error)
+{
+    const coord_ms now = coord_clock_now();
+    struct coord_runtime *runtime = election->runtime;
+    if (!coord__enter(runtime)) {
+        return coord__say_forked(error);
+    }
+    coord__pin(election);
+    struct coord_lease *lease = election->lease;
+    const bool held = lease->term.state != COORD__TERM_NONE;
+    coord_lease_withdraw(lease, now);
+    coord__acknowledge(election, lease->term.number, now);
+    enum coord_err rc = COORD_OK;
+    if (!coord__await(election, coord_ms_add(now, timeout), released, NULL)) {
+        const bool known = !election->closed && lease->error.code != COORD_OK;
+        rc = known ? failed(&lease->error, error) : explained(election, COORD_E_TIMEOUT, error);
+    } else if (held && lease->release != COORD_RELEASE_RELEASED && lease->error.code != COORD_OK) {
+        rc = failed(&lease->error, error);
+    }
+    coord__unpin(election);
+    coord__leave(runtime);
+    return rc;
+}
+
+struct renewal {
+    coord_ms hard; /* of a renewal that was sent at the call or later */
+    enum coord_err code;
+};
+
+static bool renewal_decided(struct coord_election *election, void *ctx)
+{
+    struct renewal *renewal = ctx;
+    const coord_ms now = coord_clock_now();
+    const struct coord_lease *lease = election->lease;
+    if (!coord_lease_leading_at(lease, now)) {
+        renewal->code = COORD_E_NOT_LEADER;
+        return true;
+    }
+    renewal->code = COORD_OK;
+    return lease->term.hard >= renewal->hard;
+}
+
+enum coord_err coord_election_renew(struct coord_election *election, coord_ms timeout,
+                                    struct coord_error *error)
+{
+    const coord_ms now = coord_clock_now();
+    struct coord_runtime *runtime = election->runtime;
+    if (!coord__enter(runtime)) {
+        return coord__say_forked(error);
+    }
+    coord__pin(election);
+    struct coord_lease *lease = election->lease;
+    struct renewal renewal = {
+        .hard = coord_timing_hard(&election->timing, coord_ms_max(now, lease->now)),
+        .code = COORD_E_NOT_LEADER};
+    enum coord_err rc = COORD_E_NOT_LEADER;
+    if (coord_lease_leading_at(lease, now)) {
+        coord_lease_renew(lease, now);
+        coord__touch(election);
+        const bool decided =
+            coord__await(election, coord_ms_add(now, timeout), renewal_decided, &renewal);
+        rc = decided ? renewal.code : COORD_E_TIMEOUT;
+        if (!decided && !election->closed && lease->error.code != COORD_OK) {
+            rc = lease->error.code;
+        }
+    }
+    if (rc != COORD_OK) {
+        const bool store = rc != COORD_E_TIMEOUT && rc != COORD_E_NOT_LEADER;
+        rc = store ? failed(&lease->error, error) : explained(election, rc, error);
+    }
+    coord__unpin(election);
+    coord__leave(runtime);
+    return rc;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * runtime/drive.c - lets the machines of a runtime do what can be done now, and waits for more.
+ */
+#include "runtime/inside.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+enum {
+    ROUNDS = 8 /* within one drive(): electors of one process answer one another at once */
+};
+
+/* ---------------------------------------------------------------- what others may read */
+
+void coord__publish(struct coord_election *election, coord_ms now)
+{
+    const struct coord_lease *lease = election->lease;
+    const struct coord_claim claim = coord_lease_claim(lease, now);
+    struct coord__published what = {.hard = 0};
+    if (claim.leading && claim.term != election->told_no) {
+        /* remaining counts from the machine's clock, which may be ahead of ours */
+        what.hard = coord_ms_add(coord_ms_max(now, lease->now), claim.remaining);
+        what.term = claim.term;
+        what.fence = claim.fence;
+        what.stopping = claim.stopping;
+    }
+    const struct coord__published *old = &election->published;
+    if (what.hard != old->hard || what.term != old->term || what.fence != old->fence ||
+        what.stopping != old->stopping) {
+        coord__cell_write(election->cell, &what);
+        election->published = what;
+    }
+}
+
+void coord__touch(struct coord_election *election)
+{
+    if (!coord__forked(election->runtime)) {
+        coord__publish(election, coord_clock_now());
+        election->due = true;
+        coord__loop_wake(&election->runtime->loop);
+    }
+}
+
+/* ---------------------------------------------------------------- when */
+
+static bool dog_sits(const struct coord_election *e)
+{
+    const struct coord__term *term = &e->lease->term;
+    const bool begun = term->state == COORD__TERM_STARTED || term->state == COORD__TERM_STOPPING ||
+                       term->state == COORD__TERM_STOPPED;
+    return (e->watchdog != NULL || e->watchdog_abort) && begun && !term->acknowledged &&
+           e->barked != term->number;
+}
+
+static coord_ms deadline_of(const struct coord_election *e)
+{
+    coord_ms at = coord_ms_min(coord_elector_deadline(e->elector), e->silent_at);
+    if (dog_sits(e)) {
+        at = coord_ms_min(at, e->lease->term.hard);
+    }
+    return at;
+}
+
+coord_ms coord__deadline(const struct coord_runtime *runtime)
+{
+    coord_ms at = COORD_NEVER;
+    for (const struct coord_election *e = runtime->first; e != NULL; e = e->next) {
+        at = coord_ms_min(at, e->due ? 0 : e->deadline);
+    }
+    return at;
+}
+
+/* ---------------------------------------------------------------- one round */
+
+static void note_events(struct coord_runtime *runtime)
+{
+    coord__loop_collect(&runtime->loop);
+    const bool answered = coord__resolve_answered(runtime->resolve);
+    for (struct coord_election *e = runtime->first; e != NULL; e = e->next) {
+        for (size_t i = 0; i < e->descriptor_count; i++) {
+            e->due = e->due || coord__loop_ready(&runtime->loop, e->descriptors[i].fd);
+        }
+        e->due = e->due || answered;
+    }
+}
+
+/* A term that ended while nobody could be told of it is over for its host at hard at the latest. */
+static void acknowledge_silently(struct coord_election *e, coord_ms now)
+{
+    if (now >= e->silent_at) {
+        e->silent_at = COORD_NEVER;
+        coord__acknowledge(e, e->silent_term, now);
+    }
+}
+
+/* @return true: something was processed, so that another may have become due. */
+static bool process_due(struct coord_runtime *runtime, coord_ms now)
+{
+    bool any = false;
+    for (struct coord_election *e = runtime->first; e != NULL; e = e->next) {
+        acknowledge_silently(e, now);
+        if (!e->due && now < e->deadline) {
+            continue;
+        }
+        e->due = false;
+        any = true;
+        coord_elector_process(e->elector, now);
+        coord__publish(e, now);
+    }
+    /* One elector's reading may have changed what another, on the same connection, waits for. */
+    for (struct coord_election *e = runtime->first; any && e != NULL; e = e->next) {
+        coord__publish(e, now);
+        e->deadline = deadline_of(e);
+    }
+    return any;
+}
+
+static void sync_descriptors(struct coord_runtime *runtime)
+{
+    coord__loop_begin(&runtime->loop);
+    for (struct coord_election *e = runtime->first; e != NULL; e = e->next) {
+        e->descriptor_count = coord_elector_descriptors(e->elector, e->descriptors);
+        for (size_t i = 0; i < e->descriptor_count; i++) {
+            COORD_IGNORE(coord__loop_want(&runtime->loop, &e->descriptors[i]) != COORD_OK,
+                         "without memory its deadlines alone drive it, until the next round");
+        }
+    }
+    coord__loop_end(&runtime->loop);
+}
+
+/* ---------------------------------------------------------------- watchdogs */
+
+static struct coord_election *barking(struct coord_runtime *runtime, coord_ms now)
+{
+    for (struct coord_election *e = runtime->first; e != NULL; e = e->next) {
+        if (dog_sits(e) && coord_lease_overdue(e->lease, now)) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+static void bark(struct coord_election *election)
+{
+    struct coord_runtime *runtime = election->runtime;
+    const uint64_t term = election->lease->term.number;
+    const coord_watchdog_fn fn = election->watchdog;
+    void *ctx = election->watchdog_ctx;
+    const bool end = election->watchdog_abort;
+    election->barked = term;
+    coord__pin(election);
+    coord__leave(runtime);
+    if (fn != NULL) {
+        fn(ctx, election, term);
+    }
+    if (end) {
+        abort(); /* asked for: work of a term that is over must not go on */
+    }
+    coord__enter_again(runtime);
+    coord__unpin(election);
+}
+
+void coord__drive(struct coord_runtime *runtime)
+{
+    if (coord__forked(runtime)) {
+        return;
+    }
+    note_events(runtime);
+    bool processed = false;
+    for (int round = 0; round < ROUNDS && process_due(runtime, coord_clock_now()); round++) {
+        processed = true;
+    }
+    struct coord_election *overdue;
+    while ((overdue = barking(runtime, coord_clock_now())) != NULL) {
+        bark(overdue);
+        if (coord__forked(runtime)) {
+            return;
+        }
+    }
+    if (processed) {
+        sync_descriptors(runtime);
+    }
+    coord__loop_arm(&runtime->loop, coord__deadline(runtime));
+    if (coord__edge_waits(runtime)) {
+        pthread_cond_signal(&runtime->edges);
+    }
+    coord__wake_waiters(runtime);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+void coord__wake_waiters(struct coord_runtime *runtime)
+{
+    if (runtime->waiters > 0) {
+        pthread_cond_broadcast(&runtime->changed);
+    }
+}
+
+void coord__wait_changed(struct coord_runtime *runtime, coord_ms until)
+{
+    runtime->waiters++;
+    if (until == COORD_NEVER) {
+        pthread_cond_wait(&runtime->changed, &runtime->lock);
+    } else {
+        /* The condition's clock does not count suspend: whoever waits looks at ours again. */
+        const coord_ms rest = coord_ms_sub(until, coord_clock_now());
+        struct timespec at;
+        COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
+        at.tv_sec += (time_t)(rest / 1000);
+        at.tv_nsec += (long)(rest % 1000) * 1000000;
+        if (at.tv_nsec >= 1000000000) {
+            at.tv_nsec -= 1000000000;
+            at.tv_sec++;
+        }
+        pthread_cond_timedwait(&runtime->changed, &runtime->lock, &at);
+    }
+    runtime->waiters--;
+}
+
+/* Drive and tell until nothing is left to be told, or somebody else does it. */
+static void drive_and_tell(struct coord_runtime *runtime)
+{
+    do {
+        coord__drive(runtime);
+    } while (!runtime->threads && !runtime->driven && coord__tell_one(runtime));
+}
+
+static void sleep_on_loop(struct coord_runtime *runtime, coord_ms until)
+{
+    const coord_ms now = coord_clock_now();
+    runtime->driven = true;
+    coord__leave(runtime);
+    coord__loop_wait(&runtime->loop, until == COORD_NEVER ? COORD_NEVER : coord_ms_sub(until, now));
+    coord__enter_again(runtime);
+    runtime->driven = false;
+}
+
+bool coord__await(struct coord_election *election, coord_ms until, coord__ready_fn ready, void *ctx)
+{
+    struct coord_runtime *runtime = election->runtime;
+    bool done = false;
+    coord__pin(election);
+    for (;;) {
+        if (!runtime->threads && !runtime->driven) {
+            drive_and_tell(runtime);
+        }
+        if (election->closed || coord__forked(runtime)) {
+            break;
+        }
+        done = ready(election, ctx);
+        if (done || coord_clock_now() >= until) {
+            break;
+        }
+        if (runtime->threads || runtime->driven) {
+            coord__wait_changed(runtime, until);
+        } else {
+            sleep_on_loop(runtime, until);
+        }
+    }
+    coord__wake_waiters(runtime); /* one of them drives on */
+    coord__unpin(election);
+    return done;
+}
