@@ -366,6 +366,11 @@ const char *coord_election_backend(const struct coord_election *election)
     return election->ops->name;
 }
 
+struct coord_elector *coord_election_elector(struct coord_election *election)
+{
+    return election->elector;
+}
+
 const struct coord_timing *coord_election_timing(const struct coord_election *election)
 {
     return &election->timing;

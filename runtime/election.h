@@ -201,6 +201,15 @@ COORD_API const char *coord_election_name(const struct coord_election *election)
 /** The backend's name, such as "redis"; static. Thread: any. */
 COORD_API const char *coord_election_backend(const struct coord_election *election);
 
+/**
+ * The elector inside, for calls of a backend's own such as coord_file_elector_liveness_fd().
+ *
+ * @return  borrowed until close. Everything that changes it goes through this header.
+ * Thread: who drives the runtime.   Blocks: never.   Allocates: never.   Calls back: never.
+ * Source: docs/architecture.md, tests/fault/test_run.c.
+ */
+COORD_API struct coord_elector *coord_election_elector(struct coord_election *election);
+
 /** The intervals that follow from its ttl; borrowed until close. Thread: any. */
 COORD_API const struct coord_timing *coord_election_timing(const struct coord_election *election);
 
