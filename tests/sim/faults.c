@@ -251,23 +251,30 @@ static void flush(struct sim_world *world)
     lose(world);
 }
 
+/*
+ * Who had an answer shortly before a step forward can tell it by the server's own clock. What two
+ * steps hide from each other nobody can see.
+ */
 static void clock_steps(struct sim_world *world, int64_t by)
 {
     struct sim_net *net = &world->net;
     SIM_TRACE(world, "the server's clock steps by %" PRId64 " us", by);
     sim_clock_jump(&net->redis.wall, world->now, by);
+    if ((net->stepped_at > 0 && world->now < net->stepped_at + window(world)) ||
+        (by > 0 && world->profile.lease_min != world->profile.lease_max)) {
+        world->check.void_until = world->now + window(world);
+    }
     if (by < 0) {
         net->stepped_us += (uint64_t)-by;
         judge_fences(world);
-        return;
+    } else {
+        net->jumped_at = world->now;
+        for (size_t i = 0; i < world->profile.processes; i++) {
+            const sim_us contact = world->processes[i].contact;
+            world->processes[i].knew_clock = contact > net->stepped_at ? contact : 0;
+        }
     }
-    if (net->jumped_at > 0 && world->now < net->jumped_at + window(world)) {
-        world->check.void_until = world->now + window(world);
-    }
-    net->jumped_at = world->now;
-    for (size_t i = 0; i < world->profile.processes; i++) {
-        world->processes[i].knew_clock = world->processes[i].contact;
-    }
+    net->stepped_at = world->now;
 }
 
 static void promote(struct sim_world *world)

@@ -294,6 +294,7 @@ static void observe(struct sim_redis *redis, const struct sim_redis_call *call, 
                     struct sim_redis_answer *answer)
 {
     if (sim_redis_holds(redis, at)) {
+        cut_long_life(redis, at); /* those of a worse rank only look */
         answer->outcome = COORD_HELD;
         answer->retry_in = remaining(redis, at);
         return;

@@ -96,6 +96,7 @@ void sim_net_init(struct sim_world *world)
     net->free_count = SIM_CALLS;
     net->up = true;
     net->epoch = 1;
+    net->losses = 1; /* whatever led before the schedule has left no record */
     net->redis.run = 1;
     net->redis.may_info = !sim_has(world, SIM_FAULT_NO_INFO);
     net->redis.wall.base = 1700000000000000u + sim_below(&world->random, 1000000000);
@@ -204,6 +205,7 @@ static void note_grant(struct sim_world *world, const struct sim_call *call)
 static void execute(struct sim_world *world, struct sim_call *call)
 {
     struct sim_redis_answer *got = &call->answer;
+    call->executed = world->now;
     sim_redis_execute(&world->net.redis, &call->request, world->now, got);
     SIM_TRACE(world,
               "   server: p%u #%" PRIu64 " verb %u attempt %" PRIu64 " -> %u fence %" PRIu64
@@ -346,7 +348,7 @@ static void process_redis(struct coord_elector *elector, coord_ms now)
         state->outstanding = false;
         give_call(&world->net, index);
         if (call.answer.server_us != 0) {
-            process->contact = world->now;
+            process->contact = call.executed;
         } else {
             world->net.links[process->index].open = false;
         }

@@ -184,6 +184,7 @@ struct sim_call {
     uint32_t connection;
     uint32_t server;     /* server epoch that it was sent to */
     uint64_t id;
+    sim_us executed;
     struct sim_redis_call request;
     struct sim_redis_answer answer;
 };
@@ -207,6 +208,7 @@ struct sim_net {
     unsigned losses;    /* of data */
     uint64_t stepped_us; /* how far its clock went back in all */
     sim_us jumped_at;   /* forward */
+    sim_us stepped_at;  /* either way */
     sim_us lost_at;
     uint8_t comes_up;   /* with which data: enum sim_boot_data */
 };
