@@ -76,7 +76,8 @@ SAN_FLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
   $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 BASE_FLAGS := -std=c11 -I. -fPIC -pthread -fno-common -fvisibility=hidden -MMD -MP $(WARNINGS) \
   -DCOORD_VERSION=\"$(VERSION)\" $(SAN_FLAGS)
-HOST_FLAGS := -D_GNU_SOURCE $(UUID_CFLAGS) $(HIREDIS_CFLAGS) $(PQ_CFLAGS) $(JANSSON_CFLAGS)
+HOST_CFLAGS := $(sort $(UUID_CFLAGS) $(HIREDIS_CFLAGS) $(PQ_CFLAGS) $(JANSSON_CFLAGS) $(MSGPACK_CFLAGS))
+HOST_FLAGS := -D_GNU_SOURCE $(HOST_CFLAGS)
 TEST_FLAGS := -DCOORD_BUILD=\"$(abspath $(B))\"
 
 COMPILE = $(CC) $(BASE_FLAGS) $(1) $(CPPFLAGS) $(CFLAGS)
@@ -119,6 +120,7 @@ examples: $(EXAMPLES) ## the programs to copy from
 
 # What the objects were compiled with; another compiler or flag compiles them again.
 $(B)/flags: FORCE
+	@CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' DEPS=no sh scripts/deps.sh ensure build
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(call COMPILE,$(HOST_FLAGS)) $(LDFLAGS)' | cmp -s - $@ || \
 	  printf '%s\n' '$(call COMPILE,$(HOST_FLAGS)) $(LDFLAGS)' >$@
@@ -200,9 +202,12 @@ KINDS := unit contract fault integration trace sim arch
 TEST_SRC := $(foreach kind,$(KINDS),$(wildcard tests/$(kind)/test_*.c))
 TEST_BINS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 SUPPORT_SRC := $(wildcard tests/support/*.c)
-SIM_MAIN := $(wildcard tests/sim/main.c tests/sim/sim.c)
+SIM_MAIN := $(wildcard tests/sim/main.c)
 SIM_SRC := $(filter-out $(SIM_MAIN) tests/sim/test_%,$(wildcard tests/sim/*.c))
 SIM := $(if $(SIM_MAIN),$(B)/tests/sim/sim)
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+REPLAYS := $(patsubst %,$(B)/tests/fuzz/replay_%,$(FUZZ_NAMES))
+FUZZERS := $(patsubst %,$(B)/tests/fuzz/fuzz_%,$(FUZZ_NAMES))
 BENCHES := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 
 $(B)/tests/libsupport.a: $(call obj,$(SUPPORT_SRC))
@@ -247,13 +252,208 @@ $(BENCHES): $(B)/tests/%: $(B)/obj/tests/%.o $(if $(SUPPORT_SRC),$(B)/tests/libs
 	$(say) LD $@
 	$(call link_test)
 
-.PHONY: clean help tests
-tests: $(TEST_BINS) $(SIM) ## build the tests without running them
+$(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o \
+    $(B)/libcoord-core.a
+	$(say) LD $@
+	$(call link_test)
 
-clean: ## remove build/
+$(FUZZERS): $(B)/tests/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libcoord-core.a
+	$(say) LD $@
+	$(call link_test,-fsanitize=fuzzer)
+
+# What tests find in their environment. TSan of older compilers wants addresses where they were.
+still := $(if $(findstring thread,$(SAN)),$(shell setarch -R true 2>/dev/null && echo setarch -R))
+ASAN_OPTIONS ?= detect_stack_use_after_return=1:strict_string_checks=1
+UBSAN_OPTIONS ?= print_stacktrace=1
+TSAN_OPTIONS ?= second_deadlock_stack=1
+RUN = ASAN_OPTIONS='$(ASAN_OPTIONS)' UBSAN_OPTIONS='$(UBSAN_OPTIONS)' TSAN_OPTIONS='$(TSAN_OPTIONS)' \
+  B='$(abspath $(B))' LOGS='$(abspath $(B))/logs' COORDCTL='$(abspath $(B))/coordctl' CC='$(CC)' \
+  CXX='$(CXX)' MAKE='$(MAKE)' PKG_CONFIG='$(PKG_CONFIG)' \
+  HEADER_FLAGS='$(strip $(HOST_CFLAGS))' $(still) sh tests/run.sh
+
+# $(call items,BINARIES): "unit/test_uri: build/tests/unit/test_uri"
+items = $(foreach binary,$(1),'$(patsubst $(B)/tests/%,%,$(binary)): $(binary)')
+shell_items = $(foreach test,$(wildcard tests/$(1)/test_*.sh),'$(patsubst tests/%.sh,%,$(test)): sh $(test)')
+replay_items = $(foreach name,$(FUZZ_NAMES),'fuzz/$(name): $(B)/tests/fuzz/replay_$(name) tests/fuzz/corpus/$(name)')
+of_kind = $(filter $(B)/tests/$(1)/%,$(TEST_BINS))
+# They look at the libraries as they are shipped.
+arch_items = $(if $(SAN)$(filter 0,$(ARCH)),,$(call items,$(call of_kind,arch)) $(call shell_items,arch))
+
+QUICK := $(call of_kind,unit) $(filter %memory,$(call of_kind,contract))
+# From what needs little to what needs much, so that the first failure is the plainest.
+THOROUGH := $(foreach kind,unit contract trace sim fault integration,$(call of_kind,$(kind)))
+
+.PHONY: tests check test check-sim check-backends sim bench deps demo _check _test _demo
+tests: $(TEST_BINS) $(REPLAYS) $(SIM) ## build the tests without running them
+
+deps: ## install what building and testing need (DEPS=no: only say so)
+	@DEPS='$(DEPS)' CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' sh scripts/deps.sh ensure $(or $(FOR),test)
+
+# What is installed now is seen by the next make only.
+with_deps = @DEPS='$(DEPS)' CC='$(CC)' CXX='$(CXX)' PKG_CONFIG='$(PKG_CONFIG)' sh scripts/deps.sh ensure $(1)
+
+check: ## the quick tests: unit, contract on memory, simulator smoke, architecture
+	$(call with_deps,test)
+	@$(MAKE) _check
+_check: lib cli $(QUICK) $(REPLAYS) $(SIM)
+	@$(RUN) $(call items,$(QUICK)) $(call replay_items) $(call sim_items,$(SMOKE_SEEDS)) $(arch_items)
+
+test: ## all tests, with real servers
+	$(call with_deps,test)
+	@$(MAKE) _test
+_test: all tests
+	@$(RUN) $(call items,$(THOROUGH)) $(call replay_items) $(call sim_items,$(SEEDS)) \
+	  $(foreach kind,integration fault,$(call shell_items,$(kind))) $(arch_items)
+
+check-backends: ## the tests that need a server: contract, fault, integration
+	$(call with_deps,test)
+	@$(MAKE) _check-backends
+_check-backends: all tests
+	@$(RUN) $(call items,$(foreach kind,contract fault integration,$(call of_kind,$(kind))))
+
+SMOKE_SEEDS ?= 300
+SEEDS ?= 5000
+FIRST ?= 1
+sim_items = $(if $(SIM),'sim/seeds: $(SIM) $(1)')
+
+check-sim: $(SIM) $(call of_kind,sim) ## the simulator's tests and SEEDS of its schedules
+	@$(RUN) $(call items,$(call of_kind,sim)) $(call sim_items,$(SEEDS))
+
+sim: $(SIM) ## SEEDS=N schedules of the simulator from FIRST=N on
+	$(SIM) $(SEEDS) $(FIRST)
+
+demo: ## a fleet on this host, with a kill -9 in it
+	$(call with_deps,build)
+	@$(MAKE) _demo
+_demo: lib cli
+	@$(B)/coordctl demo
+
+bench: $(BENCHES) $(PROGRAM) ## one comparable line for each measure
+	@for bench in $(BENCHES); do COORDCTL='$(abspath $(B))/coordctl' $$bench || exit 1; done
+
+# ---- looking at the source -----------------------------------------------------------------
+
+SOURCES := $(wildcard $(addsuffix /*.[ch],coord connections electors brokers runtime cli examples))
+TEST_SOURCES := $(wildcard tests/*/*.[ch])
+CLANG_FORMAT ?= clang-format
+CLANG_TIDY ?= clang-tidy
+
+.PHONY: lint format format-check tidy analyze fuzz cover
+lint: format-check ## layers, style, contract words, formatting
+	@$(AWK) -f tests/arch/layers.awk $(SOURCES)
+	@$(AWK) -f tests/arch/style.awk $(SOURCES) $(TEST_SOURCES)
+	@$(AWK) -f tests/arch/contracts.awk $(filter %.h,$(SOURCES))
+
+# Releases of clang-format differ; .clang-format is for this one.
+FORMAT_RELEASE := 14
+format-check:
+	@case "$$($(CLANG_FORMAT) --version 2>&1)" in \
+	*" $(FORMAT_RELEASE)."*) $(CLANG_FORMAT) --dry-run -Werror $(SOURCES) $(TEST_SOURCES) ;; \
+	*) echo "formatting is not checked: there is no clang-format $(FORMAT_RELEASE) here" ;; \
+	esac
+
+format: ## format all sources
+	$(CLANG_FORMAT) -i $(SOURCES) $(TEST_SOURCES)
+
+tidy: ## clang-tidy
+	$(CLANG_TIDY) --quiet $(filter coord/%.c,$(SOURCES)) -- -std=c11 -I. $(MSGPACK_CFLAGS) \
+	  -DCOORD_VERSION=\"$(VERSION)\"
+	$(CLANG_TIDY) --quiet $(filter-out coord/%,$(filter %.c,$(SOURCES))) -- -std=c11 -I. $(HOST_FLAGS) \
+	  -DCOORD_VERSION=\"$(VERSION)\"
+
+analyze: ## gcc's own analyser over the libraries
+	$(MAKE) BUILD=build/analyze CC=gcc CFLAGS='-O1 -g -fanalyzer' lib
+
+SECONDS ?= 60
+fuzz: ## SECONDS=N of each fuzz target (clang)
+	$(MAKE) CC=clang BUILD=build/fuzz SAN=fuzzer-no-link,address,undefined fuzz-targets
+	@for name in $(FUZZ_NAMES); do \
+	  mkdir -p build/fuzz/corpus/$$name && \
+	  build/fuzz/tests/fuzz/fuzz_$$name -max_total_time=$(SECONDS) -max_len=8192 -len_control=50 \
+	    -print_final_stats=1 -artifact_prefix=build/fuzz/$$name- build/fuzz/corpus/$$name \
+	    tests/fuzz/corpus/$$name || exit 1; \
+	done
+.PHONY: fuzz-targets
+fuzz-targets: $(FUZZERS)
+
+cover: ## line coverage of all tests, for each file
+	$(MAKE) BUILD=build/cover CFLAGS='-O0 -g --coverage' LDFLAGS=--coverage ARCH=0 test
+	@sh scripts/coverage.sh build/cover
+
+# ---- installing ----------------------------------------------------------------------------
+
+.PHONY: install uninstall installcheck dist distcheck
+PUBLIC_HEADERS = $(shell sh scripts/public-headers.sh)
+headers_to := $(INCLUDEDIR)/coord-$(SOVERSION)
+MAN_PAGES := $(wildcard docs/man/*.[1-9])
+man_to = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
+
+# Where an installed coordctl finds its libraries: beside it where they lie under one prefix, so that
+# the whole can be moved; nowhere else where the system looks anyhow.
+run_path := $(strip $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(if $(filter $(PREFIX)/%,$(LIBDIR)), \
+  $$ORIGIN/../$(patsubst $(PREFIX)/%,%,$(LIBDIR)),$(LIBDIR)),$(LIBDIR)))
+
+$(B)/libcoord.pc: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$(INCLUDEDIR)' '' \
+	  'Name: libcoord' 'Description: leader election with fencing' 'Version: $(VERSION)' \
+	  'Requires.private: uuid' 'Cflags: -I$${includedir}/coord-$(SOVERSION)' \
+	  'Libs: -L$${libdir} -lcoord' 'Libs.private: -pthread' >$@
+redis_requires := hiredis$(if $(HIREDIS_SSL), hiredis_ssl)
+postgres_requires := libpq
+$(B)/libcoord-%.pc: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$(INCLUDEDIR)' '' \
+	  'Name: libcoord-$*' 'Description: libcoord on $*' 'Version: $(VERSION)' \
+	  'Requires: libcoord = $(VERSION)' 'Requires.private: $($*_requires)' \
+	  'Cflags: -I$${includedir}/coord-$(SOVERSION)' 'Libs: -L$${libdir} -lcoord-$*' >$@
+
+$(B)/installed/coordctl: $(call obj,$(CLI_SRC)) $(B)/libcoord.so FORCE
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -Wl,-rpath,'$(run_path)' -o $@ $(filter %.o,$^) -L$(B) -lcoord $(UUID_LIBS) -ldl
+
+PC := $(B)/libcoord.pc $(patsubst %,$(B)/libcoord-%.pc,$(built))
+install: lib $(if $(PROGRAM),$(B)/installed/coordctl) $(PC) ## PREFIX, DESTDIR, BINDIR, LIBDIR, INCLUDEDIR, MANDIR
+	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(headers_to)'
+	$(if $(PROGRAM),install -m 755 $(B)/installed/coordctl '$(DESTDIR)$(BINDIR)/coordctl')
+	install -m 644 $(STATIC) '$(DESTDIR)$(LIBDIR)'
+	install -m 755 $(SHARED:=.$(SOVERSION)) '$(DESTDIR)$(LIBDIR)'
+	for library in $(notdir $(SHARED)); do \
+	  ln -sf $$library.$(SOVERSION) '$(DESTDIR)$(LIBDIR)'/$$library || exit 1; done
+	install -m 644 $(PC) '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	for header in $(PUBLIC_HEADERS); do \
+	  install -D -m 644 $$header '$(DESTDIR)$(headers_to)'/$$header || exit 1; done
+	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) '$(DESTDIR)$(call man_to,$(page))' &&) true
+
+uninstall: ## what install put there
+	rm -f '$(DESTDIR)$(BINDIR)/coordctl' $(foreach page,$(MAN_PAGES),'$(DESTDIR)$(call man_to,$(page))')
+	rm -f $(foreach library,$(notdir $(SHARED)),'$(DESTDIR)$(LIBDIR)/$(library)' \
+	  '$(DESTDIR)$(LIBDIR)/$(library).$(SOVERSION)') \
+	  $(patsubst $(B)/%,'$(DESTDIR)$(LIBDIR)/%',$(STATIC)) \
+	  $(patsubst $(B)/%,'$(DESTDIR)$(LIBDIR)/pkgconfig/%',$(PC))
+	rm -rf '$(DESTDIR)$(headers_to)'
+
+installcheck: lib cli ## install to a temporary place, build and run from there, uninstall
+	@$(RUN) 'arch/test_install: sh tests/arch/test_install.sh'
+
+DIST := coord-$(VERSION)
+dist: ## build/coord-VERSION.tar.gz
+	@mkdir -p $(B)
+	git archive --format=tar.gz --prefix=$(DIST)/ -o $(B)/$(DIST).tar.gz HEAD
+
+distcheck: dist ## unpack it elsewhere, build, check, installcheck
+	rm -rf $(B)/distcheck && mkdir -p $(B)/distcheck
+	tar -xzf $(B)/$(DIST).tar.gz -C $(B)/distcheck
+	$(MAKE) -C $(B)/distcheck/$(DIST) BUILD=build check installcheck
+
+# ---- housekeeping --------------------------------------------------------------------------
+
+.PHONY: clean help
+clean: ## remove what was built
 	rm -rf build $(B)
 
 help: ## this list
-	@$(AWK) -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@$(AWK) -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@sed -n 's/^#   \([A-Z][A-Z0-9]*=.*\)/  \1/p' $(firstword $(MAKEFILE_LIST))
 
 -include $(wildcard $(B)/obj/*/*.d $(B)/obj/tests/*/*.d)

@@ -33,11 +33,9 @@ included() {
     header=$1
     shift
     for room; do
-        for file in "$room"/*.c "$room"/*.h; do
-            if [ -f "$file" ] && grep -q "^ *# *include *<$header" "$file"; then
-                return 0
-            fi
-        done
+        if cat "$room"/*.[ch] 2>/dev/null | grep -q "^ *# *include *<$header"; then
+            return 0
+        fi
     done
     return 1
 }
