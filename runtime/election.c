@@ -229,6 +229,9 @@ void coord__close(struct coord_election *election, bool forked)
     const struct coord__published nobody = {.hard = 0};
     coord__cell_write(election->cell, &nobody); /* before the store hears of it */
     leave_runtime(election);
+    for (size_t i = 0; !forked && i < election->descriptor_count; i++) {
+        coord__loop_forget(&election->runtime->loop, election->descriptors[i].fd);
+    }
     coord_elector_free(election->elector, forked);
     election->elector = NULL;
     election->lease = NULL;

@@ -160,6 +160,14 @@ bool coord__loop_ready(const struct coord__loop *loop, int fd)
     return fd >= 0 && (size_t)fd < loop->slot_count && loop->slots[fd].ready;
 }
 
+void coord__loop_forget(struct coord__loop *loop, int fd)
+{
+    if (fd >= 0 && (size_t)fd < loop->slot_count && loop->slots[fd].registered != 0) {
+        epoll_ctl(loop->inner, EPOLL_CTL_DEL, fd, NULL);
+        loop->slots[fd].registered = 0;
+    }
+}
+
 void coord__loop_begin(struct coord__loop *loop)
 {
     for (size_t fd = 0; fd < loop->slot_count; fd++) {

@@ -54,6 +54,9 @@ void coord__loop_wait(struct coord__loop *loop, coord_ms timeout);
 void coord__loop_collect(struct coord__loop *loop);
 bool coord__loop_ready(const struct coord__loop *loop, int fd);
 
+/* It is about to be closed; where another names it still, the next round puts it back. */
+void coord__loop_forget(struct coord__loop *loop, int fd);
+
 /* One round of descriptors: begin, each (several electors may name one), end. */
 void coord__loop_begin(struct coord__loop *loop);
 enum coord_err coord__loop_want(struct coord__loop *loop, const struct coord_descriptor *what);
