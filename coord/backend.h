@@ -4,6 +4,8 @@
  * The base object (coord/elector.h) owns every piece of role state: the lease machine, edges,
  * fence, deadlines, last error. A backend carries one request at a time to its store and reports
  * through the calls at the end of this header. It never decides who leads.
+ *
+ * Where a function does not say otherwise: Blocks: never. Allocates: never. Calls back: never.
  */
 #ifndef COORD_BACKEND_H
 #define COORD_BACKEND_H

@@ -44,7 +44,7 @@ enum {
         }                             \
     } while (0)
 
-/** A programmer's error ends the process, in release builds too. Bytes from outside never reach one. */
+/** A programmer's error ends the process, in release builds too. No byte from outside does. */
 #define COORD_ASSERT(condition)                                   \
     do {                                                          \
         if (!(condition)) {                                       \

@@ -5,6 +5,8 @@
  * _process(). Everybody else uses runtime/election.h, which does that on a thread, reads the clock,
  * and answers from any thread. Every `now` is in ms of one clock that never goes back and counts
  * suspend (CLOCK_BOOTTIME on Linux).
+ *
+ * Where a function does not say otherwise: Blocks: never. Allocates: never. Calls back: never.
  */
 #ifndef COORD_ELECTOR_H
 #define COORD_ELECTOR_H
@@ -107,7 +109,7 @@ COORD_API void coord_elector_process(struct coord_elector *elector, coord_ms now
 /** When to call process() without an event; absolute, COORD_NEVER: not at all. Thread: confined. */
 COORD_API coord_ms coord_elector_deadline(struct coord_elector *elector);
 
-/** What to wait for; `out` has room for COORD_DESCRIPTORS_MAX. @return how many. Thread: confined. */
+/** What to wait for, COORD_DESCRIPTORS_MAX at most. @return how many. Thread: confined. */
 COORD_API size_t coord_elector_descriptors(struct coord_elector *elector,
                                            struct coord_descriptor *out);
 

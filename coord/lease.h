@@ -4,6 +4,8 @@
  * Requests are pulled from it, replies and times go into it, edges come out. Every rule in it has
  * its reason in docs/guarantees.md, and a planted fault in tests/sim that shows what breaks
  * without it. It is shared by electors and by the owners of partitions.
+ *
+ * Where a function does not say otherwise: Blocks: never. Allocates: never. Calls back: never.
  */
 #ifndef COORD_LEASE_H
 #define COORD_LEASE_H
@@ -112,7 +114,7 @@ struct coord__term {
     char successor[COORD_ESCAPED_MAX];
 };
 
-/** Fields are read by coord/lease*.c and by tests only; it is a struct so that it can be embedded. */
+/** Fields are for coord/lease*.c and for tests only; it is a struct so that it can be embedded. */
 struct coord_lease {
     struct coord_lease_config config;
     coord_ms now;       /* the latest time seen */

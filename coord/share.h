@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * coord/share.h - what many electors of one loop share, such as a connection: found by key, counted.
+ * coord/share.h - what many electors of one loop share, such as a connection: found by key,
+ * counted.
+ *
+ * Where a function does not say otherwise: Blocks: never. Allocates: never. Calls back: never.
  */
 #ifndef COORD_SHARE_H
 #define COORD_SHARE_H
@@ -31,7 +34,7 @@ COORD_API struct coord_shared *coord_share_get(struct coord_share *share, const 
 /** Put a new thing in, with one user. `share` may be NULL: then it is private. Thread: confined. */
 COORD_API void coord_share_put(struct coord_share *share, struct coord_shared *shared);
 
-/** One user less; the last one takes it out and frees it. Thread: confined. */
+/** One user less; the last one takes it out. Thread: confined. Calls back: its free(), then. */
 COORD_API void coord_share_drop(struct coord_share *share, struct coord_shared *shared,
                                 bool forked);
 

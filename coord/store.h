@@ -71,7 +71,7 @@ struct coord_reply {
     enum coord_outcome outcome;
     uint64_t fence; /* GRANTED: of the new term */
     coord_ms
-        owed; /* GRANTED, RENEWED: still to be waited from now; 0: clear; COORD_NEVER (RENEWED only):
+        owed; /* GRANTED, RENEWED: still to be waited from now; 0: clear; COORD_NEVER (RENEWED):
                            no news, the wait goes on as before */
     coord_ms retry_in;  /* HELD, RESERVED: when it may fall free; COORD_NEVER: unknown */
     uint64_t server_us; /* the store's own clock as it answered; 0: it is our clock, or unknown */

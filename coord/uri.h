@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * coord/uri.h - URIs of stores and buses: taken apart, options of ours stripped, secrets hidden.
+ *
+ * Where a function does not say otherwise: Blocks: never. Allocates: never. Calls back: never.
  */
 #ifndef COORD_URI_H
 #define COORD_URI_H

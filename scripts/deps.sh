@@ -63,6 +63,7 @@ missing() {
         have postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || echo postgresql
     fi
     [ "$1" = test ] && return 0
+    have make || echo make
     have "$cxx" || echo c++
     return 0
 }

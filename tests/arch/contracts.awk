@@ -2,8 +2,8 @@
 # tests/arch/contracts.awk - every public function says what its caller has to know.
 #
 # usage: awk -f contracts.awk HEADER ...
-# A function that is marked COORD_API has a comment right before it with the four words Thread:,
-# Blocks:, Allocates: and Calls back:. What holds for most may be said once, in the comment of the
+# A function that is marked COORD_API has a comment before it with the four words Thread:, Blocks:,
+# Allocates: and Calls back:. It speaks for all that follow without an empty line. What holds for most may be said once, in the comment of the
 # section (it holds ----) or in that of the file.
 BEGIN {
     split("Thread:|Blocks:|Allocates:|Calls back:", words, "|")
@@ -48,6 +48,9 @@ in_comment {
         printf "%s:%d: %s lacks%s\n", file, FNR, $0, lacking
         bad = 1
     }
+}
+
+/^$/ {
     comment = ""
 }
 

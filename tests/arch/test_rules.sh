@@ -104,7 +104,7 @@ check contracts__a_missing_word_is_found refused "coord/x.h:2: COORD_API int coo
     contracts_of coord/x.h
 plant coord/x.h "/* SPDX: $said */\n/** Says nothing. */\nCOORD_API int coord_x(void);\n"
 check contracts__a_file_may_say_it_for_all contracts_of coord/x.h
-plant coord/x.h "/** $said */\nCOORD_API int coord_x(void);\nCOORD_API int coord_y(void);\n"
+plant coord/x.h "/** $said */\nCOORD_API int coord_x(void);\n\nCOORD_API int coord_y(void);\n"
 check contracts__a_function_without_a_comment_is_found refused "coord_y" contracts_of coord/x.h
 plant coord/x.h "/* ---- all: $said ---- */\n\nCOORD_API int coord_x(void);\n"
 check contracts__a_section_may_say_it_for_all contracts_of coord/x.h
