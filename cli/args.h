@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * cli/args.h - the command line: verbs, their options, and the secrets among them.
+ */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include "coord/error.h"
+#include "coord/uri.h"
+
+enum cli_option {
+    CLI_ELECTOR = 0,
+    CLI_NAME,
+    CLI_ID,
+    CLI_TTL,
+    CLI_WAIT,
+    CLI_KILL_AFTER,
+    CLI_RESTART,
+    CLI_STDIN,
+    CLI_TO,
+    CLI_WATCH,
+    CLI_JSON,
+    CLI_SET, /* --option KEY=VALUE */
+    CLI_HELP,
+    CLI_VERSION,
+    CLI_OPTIONS
+};
+
+#define CLI_TAKES(option) (1u << (option))
+
+struct cli_args;
+
+/** One line of the table of verbs. */
+struct cli_verb {
+    const char *name;
+    const char *synopsis; /* what follows the name */
+    const char *summary;  /* one line for `coordctl --help` */
+    const char *details;  /* for `coordctl VERB --help`, after the options; ends with a newline */
+    unsigned takes;       /* CLI_TAKES() of each option; --help is taken by all */
+    unsigned needs;       /* those that have to be given, here or in the environment */
+    bool command;         /* takes `-- COMMAND [ARG...]` */
+    /* @return the exit status. */
+    int (*run)(const struct cli_args *args);
+};
+
+/** What was given: flag before environment before default. */
+struct cli_args {
+    const struct cli_verb *verb;
+    const char *value[CLI_OPTIONS]; /* NULL: not given; a flag that is given is "" */
+    const char *set[COORD_URI_OPTIONS_MAX];
+    size_t set_count;
+    char **command; /* NULL-terminated, or NULL */
+};
+
+/**
+ * Take copies of what may hold a secret, and overwrite it where ps and /proc can see it: the
+ * arguments before `--`, and COORD_ELECTOR and COORD_BUS. To be called before anything else.
+ *
+ * @param argv  its strings are overwritten, and its pointers lead to the copies afterwards.
+ * @return      false: no memory.
+ */
+bool cli_args_hide(int argc, char **argv);
+
+/**
+ * Read the arguments of one verb.
+ *
+ * @param argv  without the program's and the verb's name; kept; NULL-terminated.
+ * @param out   written.
+ * @return      0, or CLI_USAGE, said on stderr.
+ */
+int cli_args_parse(const struct cli_verb *verb, char **argv, struct cli_args *out);
+
+/** The options of a verb, as `coordctl VERB --help` lists them. */
+void cli_args_describe(const struct cli_verb *verb);
+
+/** A duration option. @return 0, or CLI_USAGE, said. @param out `otherwise` when not given. */
+int cli_args_duration(const struct cli_args *args, enum cli_option option, coord_ms otherwise,
+                      coord_ms *out);
+
+#endif /* CLI_ARGS_H */

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * cli/say.c - what coordctl tells people, on stderr: one line an event.
+ */
+#include "cli/say.h"
+
+#include "cli/exits.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    LINE_MAX_BYTES = 1024,
+    TIME_TEXT = 32
+};
+
+/* One write, so that the lines of several processes on one terminal do not mix. */
+COORD_PRINTF(2, 0) static void say(const char *before, const char *format, va_list arguments)
+{
+    char line[LINE_MAX_BYTES + 2];
+    const int head = snprintf(line, LINE_MAX_BYTES, "coordctl: %s", before);
+    size_t length = head > 0 ? (size_t)head : 0;
+    const int body = vsnprintf(line + length, LINE_MAX_BYTES - length, format, arguments);
+    if (body > 0) {
+        length += (size_t)body;
+    }
+    if (length >= LINE_MAX_BYTES) {
+        length = LINE_MAX_BYTES - 1;
+    }
+    for (size_t i = 0; i < length; i++) {
+        if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f) {
+            line[i] = '?';
+        }
+    }
+    line[length] = '\n';
+    COORD_IGNORE(write(STDERR_FILENO, line, length + 1) < 0, "nobody is left to be told");
+}
+
+void cli_say(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+}
+
+int cli_say_error(const struct coord_error *error)
+{
+    const char *text = error->text[0] != '\0' ? error->text : coord_err_text(error->code);
+    cli_say("%s: %s", coord_err_name(error->code), text);
+    return coord_err_class(error->code) == COORD_CLASS_USAGE ? CLI_USAGE : CLI_FAILED;
+}
+
+int cli_say_usage(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say("", format, arguments);
+    va_end(arguments);
+    return CLI_USAGE;
+}
+
+const char *cli_say_time(coord_ms time, char *out)
+{
+    if (time >= 10000 || (time > 0 && time % 1000 == 0)) {
+        snprintf(out, TIME_TEXT, "%" PRIu64 " s", (time + 500) / 1000);
+    } else {
+        snprintf(out, TIME_TEXT, "%" PRIu64 " ms", time);
+    }
+    return out;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * cli/say.h - what coordctl tells people, on stderr: one line an event.
+ */
+#ifndef CLI_SAY_H
+#define CLI_SAY_H
+
+#include "coord/error.h"
+
+/** "coordctl: ..." and a newline, in one write. Cut at 1 KiB; control characters become '?'. */
+void cli_say(const char *format, ...) COORD_PRINTF(1, 2);
+
+/** A failure with its code: "coordctl: WRONG_PASSWORD: ...". @return the exit status for it. */
+int cli_say_error(const struct coord_error *error);
+
+/** A mistake in the command line, with its cure. @return CLI_USAGE. */
+int cli_say_usage(const char *format, ...) COORD_PRINTF(1, 2);
+
+/** Milliseconds for people: "250 ms", "3 s". @param out room for 32 bytes. @return out. */
+const char *cli_say_time(coord_ms time, char *out);
+
+#endif /* CLI_SAY_H */

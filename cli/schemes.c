@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * cli/schemes.c - the URI schemes that coordctl knows, and what loads their libraries.
+ *
+ * A library is opened when its scheme is first asked for, so that coordctl starts without libpq or
+ * hiredis, and says which package is missing.
+ */
+#include "cli/schemes.h"
+
+#if __has_include("electors/file.h")
+#include "electors/file.h"
+#define HAVE_FILE
+#endif
+#include "electors/memory.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef const struct coord_backend_ops *(*ops_fn)(void);
+
+struct library {
+    const char *file; /* its SONAME, without the number */
+    const char *symbol;
+    const char *package; /* as distributions name it */
+};
+
+static const struct library redis = {"libcoord-redis.so.0", "coord_redis_elector",
+                                     "libcoord-redis"};
+static const struct library postgres = {"libcoord-postgres.so.0", "coord_postgres_elector",
+                                        "libcoord-postgres"};
+
+static const struct coord_backend_ops *load(const struct library *library,
+                                            struct coord_error *error)
+{
+    void *const opened = dlopen(library->file, RTLD_NOW | RTLD_LOCAL);
+    if (opened == NULL) {
+        const char *why = dlerror();
+        coord_error_set(error, COORD_E_NOT_INSTALLED,
+                        "%s cannot be loaded: install the package %s (%s)", library->file,
+                        library->package, why != NULL ? why : "no reason given");
+        return NULL;
+    }
+    void *const symbol = dlsym(opened, library->symbol);
+    ops_fn ops = NULL;
+    memcpy(&ops, &symbol, sizeof ops); /* C has no cast from an object to a function */
+    if (ops == NULL) {
+        coord_error_set(error, COORD_E_VERSION_MISMATCH,
+                        "%s has no %s: install %s in the version of coordctl", library->file,
+                        library->symbol, library->package);
+        dlclose(opened);
+        return NULL;
+    }
+    return ops(); /* it stays loaded: the table that it returns lies in it */
+}
+
+static const struct coord_backend_ops *load_redis(struct coord_error *error)
+{
+    return load(&redis, error);
+}
+
+static const struct coord_backend_ops *load_postgres(struct coord_error *error)
+{
+    return load(&postgres, error);
+}
+
+const struct coord_scheme cli_schemes[] = {
+#ifdef HAVE_FILE
+    {"file", coord_file_elector, NULL},
+#endif
+    {"memory", coord_memory_elector, NULL},
+    {"redis", NULL, load_redis},
+    {"rediss", NULL, load_redis},
+    {"redis+unix", NULL, load_redis},
+    {"redis+sentinel", NULL, load_redis},
+    {"postgresql", NULL, load_postgres},
+    {"postgres", NULL, load_postgres},
+    {NULL, NULL, NULL},
+};
