@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -203,7 +204,7 @@ static void request(struct coord_elector *elector, const struct coord_request *w
     (void)now;
     m->request = *what;
     if (what->successor != NULL) {
-        strcpy(m->successor, what->successor);
+        snprintf(m->successor, sizeof m->successor, "%s", what->successor);
         m->request.successor = m->successor;
     }
     m->pending = true;
@@ -250,7 +251,7 @@ static void process(struct coord_elector *elector, coord_ms now)
     pthread_mutex_lock(&m->state->lock);
     coord__memory_answer(elector, m, &reply, &seen, now);
     if (reply.asked_for != NULL) { /* it lies in the record, which is others' as soon as unlocked */
-        strcpy(asked_for, reply.asked_for);
+        snprintf(asked_for, sizeof asked_for, "%s", reply.asked_for);
         reply.asked_for = asked_for;
     }
     pthread_mutex_unlock(&m->state->lock);

@@ -6,6 +6,7 @@
 #include "coord/fence.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ struct record *coord__memory_record(struct coord_memory_state *state, const char
 {
     struct record *r = coord__memory_find(state, name);
     if (r == NULL && (r = calloc(1, sizeof *r)) != NULL) {
-        strcpy(r->name, name);
+        snprintf(r->name, sizeof r->name, "%s", name);
         r->next = state->records;
         state->records = r;
     }
@@ -70,13 +71,13 @@ static void observe(const struct record *r, coord_ms now, struct coord_observati
     if (is_held(r, now)) {
         out->leading = r->led;
         out->taking_over = !r->led;
-        strcpy(out->identity, r->identity);
+        snprintf(out->identity, sizeof out->identity, "%s", r->identity);
         out->fence = r->fence;
         out->remaining = r->valid_until - now;
         out->metadata_bytes = r->metadata_bytes;
         memcpy(out->metadata, r->metadata, r->metadata_bytes);
     } else if (is_reserved(r, now)) {
-        strcpy(out->identity, r->reserved_for);
+        snprintf(out->identity, sizeof out->identity, "%s", r->reserved_for);
     }
 }
 
@@ -91,8 +92,8 @@ static void grant(struct coord_elector *elector, struct member *m, struct record
     }
     r->held = true;
     r->revoked = false;
-    strcpy(r->owner, m->owner);
-    strcpy(r->identity, coord_backend_identity(elector));
+    snprintf(r->owner, sizeof r->owner, "%s", m->owner);
+    snprintf(r->identity, sizeof r->identity, "%s", coord_backend_identity(elector));
     r->attempt = m->request.attempt;
     r->fence = coord_fence_next(r->fence, m->request.seen, 0, false);
     r->valid_until = coord_ms_add(now, m->request.lease);
@@ -165,7 +166,7 @@ static void let_go(struct member *m, struct record *r, struct coord_reply *reply
     if (m->request.verb == COORD_VERB_RELEASE) {
         r->debt_until = 0;
         if (m->request.successor != NULL) {
-            strcpy(r->reserved_for, m->request.successor);
+            snprintf(r->reserved_for, sizeof r->reserved_for, "%s", m->request.successor);
             r->reserved_until = coord_ms_add(now, m->request.reserve);
         }
     }
@@ -197,7 +198,8 @@ static void ask(const struct member *m, struct record *r, struct coord_reply *re
     }
     r->asked_fence = r->fence;
     r->asked_until = coord_ms_add(now, m->request.reserve);
-    strcpy(r->asked_to, m->request.successor != NULL ? m->request.successor : "");
+    snprintf(r->asked_to, sizeof r->asked_to, "%s",
+             m->request.successor != NULL ? m->request.successor : "");
     reply->outcome = COORD_DONE;
     coord__memory_wake(m->state, m->name, m);
 }

@@ -18,7 +18,7 @@ static size_t make_identity(const unsigned char *random, char *out, size_t room)
 {
     char host[128] = "";
     if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') {
-        strcpy(host, "localhost");
+        memcpy(host, "localhost", sizeof "localhost");
     }
     const int n = snprintf(out, room, "%s-%ld-%02x%02x%02x%02x", host, (long)getpid(), random[0],
                            random[1], random[2], random[3]);
@@ -66,8 +66,10 @@ static enum coord_err make_elector(struct coord_election *election,
     if (rc == COORD_OK) {
         election->lease = coord_elector_lease(election->elector);
         election->timing = *coord_elector_timing(election->elector);
-        strcpy(election->name, coord_backend_name(election->elector));
-        strcpy(election->identity, coord_backend_identity(election->elector));
+        snprintf(election->name, sizeof election->name, "%s",
+                 coord_backend_name(election->elector));
+        snprintf(election->identity, sizeof election->identity, "%s",
+                 coord_backend_identity(election->elector));
         join_runtime(runtime, election);
     }
     coord__leave(runtime);
@@ -308,7 +310,7 @@ static void name_ourselves(const struct coord_election *election, const struct c
     }
     out->leading = true;
     out->taking_over = false;
-    strcpy(out->identity, election->identity);
+    memcpy(out->identity, election->identity, sizeof out->identity);
     out->fence = own->fence;
     out->last_fence = own->fence;
     out->remaining = own->remaining;
@@ -346,7 +348,8 @@ enum coord_err coord_election_explain(struct coord_election *election,
     if (!coord__enter(election->runtime)) {
         *out = (struct coord_explanation){
             .reason = COORD_REASON_NOT_STANDING, .code = COORD_E_FORKED, .for_ms = COORD_NEVER};
-        strcpy(out->text, "this is a forked child: the parent stands; open an election here");
+        snprintf(out->text, sizeof out->text,
+                 "this is a forked child: the parent stands; open an election here");
         return COORD_E_FORKED;
     }
     coord_elector_explain(election->elector, coord_clock_now(), out);

@@ -79,9 +79,9 @@ enum coord_stop {
  * @param config   borrowed.
  * @param out      written on success; give it back with coord_election_close().
  * @return         COORD_OK; BAD_URI, UNKNOWN_SCHEME, NOT_INSTALLED, UNKNOWN_OPTION, BAD_OPTION,
- *                 BAD_ARGUMENT, BAD_NAME, BAD_TTL, BAD_METADATA, VERSION_MISMATCH, NO_MEMORY, SYSTEM,
- *                 FORKED, or what the backend refuses. Nothing is left behind.
- * Thread: any.   Blocks: while a backend's library is loaded.   Allocates: yes.   Calls back: never.
+ *                 BAD_ARGUMENT, BAD_NAME, BAD_TTL, BAD_METADATA, VERSION_MISMATCH, NO_MEMORY,
+ *                 SYSTEM, FORKED, or what the backend refuses. Nothing is left behind.
+ * Thread: any.   Blocks: while a library is loaded.   Allocates: yes.   Calls back: never.
  * Source: docs/guide.md#embedding, tests/contract.
  */
 COORD_API COORD_MUST_CHECK enum coord_err coord_election_open(
@@ -151,7 +151,8 @@ COORD_API enum coord_err coord_election_withdraw(struct coord_election *election
 COORD_API enum coord_err coord_election_stop(struct coord_election *election, coord_ms bound,
                                              enum coord_stop *out);
 
-/* ---- asking; never waits for a store ---- */
+/* ---- asking; never waits for a store ----
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never. */
 
 /**
  * Does it lead at this moment? Wait-free; the only clock read is the vDSO's. A process that was
@@ -192,13 +193,13 @@ COORD_API enum coord_err coord_election_leader(struct coord_election *election,
 COORD_API enum coord_err coord_election_explain(struct coord_election *election,
                                                 struct coord_explanation *out);
 
-/** Its identity, escaped as in an observation; borrowed until close. Thread: any. */
+/** Its identity, escaped as in an observation; borrowed until close. */
 COORD_API const char *coord_election_identity(const struct coord_election *election);
 
-/** The election's name, escaped; borrowed until close. Thread: any. */
+/** The election's name, escaped; borrowed until close. */
 COORD_API const char *coord_election_name(const struct coord_election *election);
 
-/** The backend's name, such as "redis"; static. Thread: any. */
+/** The backend's name, such as "redis"; static. */
 COORD_API const char *coord_election_backend(const struct coord_election *election);
 
 /**
@@ -210,7 +211,7 @@ COORD_API const char *coord_election_backend(const struct coord_election *electi
  */
 COORD_API struct coord_elector *coord_election_elector(struct coord_election *election);
 
-/** The intervals that follow from its ttl; borrowed until close. Thread: any. */
+/** The intervals that follow from its ttl; borrowed until close. */
 COORD_API const struct coord_timing *coord_election_timing(const struct coord_election *election);
 
 /* ---- blocking calls ---- */
@@ -252,7 +253,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_election_wait(struct coord_elect
  *
  * @param timeout  ms to wait for the store's word.
  * @return         COORD_OK: resigned, or it did not lead; TIMEOUT: not confirmed yet, at the latest
- *                 the lease runs out; an error of class RETRY or REFUSED: the same, and why; CLOSED;
+ *                 the lease runs out; an error of class RETRY or REFUSED: the same and why; CLOSED;
  *                 FORKED. In each case it is not the leader.
  * Thread: any.   Blocks: up to timeout.   Allocates: never.
  * Calls back: coord_edge_fn, coord_leader_change_fn.
@@ -310,7 +311,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_election_ask_step_down(
  * Write a clear record: the operator's word that nobody leads and no earlier term still runs.
  *
  * @param timeout  ms.
- * @return         COORD_OK; TIMEOUT; what the store refuses, as when somebody leads; CLOSED; FORKED.
+ * @return         COORD_OK; TIMEOUT; what the store refuses, as when somebody leads; CLOSED, FORKED
  * Thread: any.   Blocks: up to timeout.   Allocates: never.
  * Calls back: coord_edge_fn, coord_leader_change_fn.
  * Source: docs/guarantees.md#takeover, tests/contract.
@@ -318,7 +319,8 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_election_ask_step_down(
 COORD_API COORD_MUST_CHECK enum coord_err coord_election_init_record(
     struct coord_election *election, coord_ms timeout, struct coord_error *error);
 
-/* ---- while it leads, or stands ---- */
+/* ---- while it leads, or stands ----
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never. */
 
 /**
  * The host's work of a term has ended: the term is over and can be resigned.
@@ -341,15 +343,13 @@ COORD_API enum coord_err coord_election_acknowledge(struct coord_election *elect
 COORD_API COORD_MUST_CHECK enum coord_err coord_election_step_down(struct coord_election *election,
                                                                    const char *to);
 
-/** Do not stand until coord_election_resume(). A running term goes on. @return COORD_OK, FORKED.
- * Thread: any. Blocks: never. */
+/** Do not stand until coord_election_resume(). A running term goes on. @return COORD_OK, FORKED. */
 COORD_API enum coord_err coord_election_pause(struct coord_election *election);
 
-/** Stand again. @return COORD_OK, FORKED. Thread: any. Blocks: never. */
+/** Stand again. @return COORD_OK, FORKED. */
 COORD_API enum coord_err coord_election_resume(struct coord_election *election);
 
-/** A sick host steps down, and does not stand until it is well. @return COORD_OK, FORKED.
- * Thread: any. Blocks: never. */
+/** A sick host steps down, and does not stand until it is well. @return COORD_OK, FORKED. */
 COORD_API enum coord_err coord_election_report_health(struct coord_election *election,
                                                       bool healthy);
 
@@ -390,7 +390,8 @@ COORD_API bool coord_election_remove_edge_callback(struct coord_election *electi
 COORD_API COORD_MUST_CHECK enum coord_err coord_election_on_leader_change(
     struct coord_election *election, coord_leader_change_fn fn, void *ctx);
 
-/** As coord_election_remove_edge_callback(). @return true: it was registered. Thread: any. */
+/** As coord_election_remove_edge_callback(). @return true: it was registered.
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never. */
 COORD_API bool coord_election_remove_leader_change_callback(struct coord_election *election,
                                                             coord_leader_change_fn fn, void *ctx);
 

@@ -5,6 +5,7 @@
 
 #include "coord/escape.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -52,7 +53,7 @@ static bool begin_query(struct coord_election *election, const struct coord_requ
         return false;
     }
     if (what->successor != NULL) {
-        strcpy(election->asked_to, what->successor);
+        snprintf(election->asked_to, sizeof election->asked_to, "%s", what->successor);
         request.successor = election->asked_to;
     }
     return coord_lease_query(election->lease, &request, coord_clock_now()) == COORD_OK;

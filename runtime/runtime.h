@@ -50,7 +50,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_runtime_new(
 
 /**
  * End the helper threads and close whatever elections are still open, as coord_election_close()
- * does. In a forked child only memory and descriptors are let go; the parent's store is not touched.
+ * does. In a forked child only memory and descriptors are let go; the parent's store is untouched.
  *
  * @param runtime  NULL: nothing happens. Not from inside a callback.
  * Thread: any, as the last call.   Blocks: until a running callback has returned.
@@ -76,7 +76,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_runtime_start(struct coord_runti
  *
  * @param bound  ms to wait for a callback that runs; COORD_NEVER: as long as it takes.
  * @return       COORD_OK: the threads are gone, or there were none; BUSY: a callback still runs at
- *               the bound, or this is called from inside one: the threads go on, call again; FORKED.
+ *               the bound, or this is called from inside one: the threads go on, call again; FORKED
  * Thread: any.   Blocks: up to bound.   Allocates: never.   Calls back: never.
  * Source: docs/guide.md#threads, tests/unit/test_runtime.c.
  */
