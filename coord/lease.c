@@ -5,6 +5,7 @@
  */
 #include "coord/lease.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -98,7 +99,7 @@ void coord__lease_begin_stop(struct coord_lease *lease, enum coord_end why, cons
     term->renew_until = coord_ms_add(lease->now, lease->config.timing.grace);
     term->successor[0] = '\0';
     if (to != NULL) {
-        strncpy(term->successor, to, sizeof term->successor - 1);
+        (void)snprintf(term->successor, sizeof term->successor, "%s", to);
     }
     push_edge(lease, COORD_EDGE_STOPPING);
 }

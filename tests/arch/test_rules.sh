@@ -73,9 +73,9 @@ plant cli/x.c "$head"'int a; // left over\n'
 check style__a_line_comment_is_found refused "cli/x.c:4: a // comment" style_of cli/x.c
 plant cli/x.c "$head"'const char *a = "// no \\" // comment"; /* a // b\n c // d */ int x;\n'
 check style__a_text_with_slashes_is_none style_of cli/x.c
-plant cli/x.c "$head"'void f(void) { strcpy(a, b); }\n'
-check style__a_call_without_a_bound_is_found refused "strcpy() has no bound" style_of cli/x.c
-plant cli/x.c "$head"'void f(void) { /* strcpy(a, b) */ my_strcpy(a, b); x->system(1); }\n'
+plant cli/x.c "$head"'void f(void) { strcat(a, b); }\n'
+check style__a_call_without_a_bound_is_found refused "strcat() has no bound" style_of cli/x.c
+plant cli/x.c "$head"'void f(void) { /* strcat(a, b) */ my_strcat(a, b); x->system(1); }\n'
 check style__a_name_like_it_is_none style_of cli/x.c
 plant runtime/x.c "$(echo "$head" | sed 's/cli/runtime/')"'\nvoid f(void) { printf("x"); }\n'
 check style__a_library_that_prints_is_found refused "a library calls no printf()" \
