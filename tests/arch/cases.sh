@@ -10,12 +10,12 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# check NAME COMMAND ...: the command succeeds.
+# check NAME COMMAND ...: the command succeeds, in a shell of its own.
 check() {
     case_name=$1
     shift
     echo "[ RUN      ] $case_name"
-    if "$@" >"$work/output" 2>&1; then
+    if (trap - EXIT && "$@") >"$work/output" 2>&1; then
         cat "$work/output"
         echo "[       OK ] $case_name"
         cases_passed=$((cases_passed + 1))
