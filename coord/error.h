@@ -38,6 +38,7 @@ enum coord_error_class {
     X(NOT_INSTALLED, -10, USAGE, "the backend is not installed")                                 \
     X(VERSION_MISMATCH, -11, USAGE, "the libraries are of different versions")                   \
     X(DUPLICATE_ELECTION, -12, USAGE, "this election is already stood for over this connection") \
+    X(BAD_MESSAGE, -13, USAGE, "the message cannot be read")                                     \
     X(NO_MEMORY, -20, SYSTEM, "out of memory")                                                   \
     X(SYSTEM, -21, SYSTEM, "the operating system refused")                                       \
     X(FORKED, -22, STATE, "the object belongs to the parent process")                            \
@@ -46,6 +47,7 @@ enum coord_error_class {
     X(NO_LEADER, -25, STATE, "nobody leads")                                                     \
     X(TIMEOUT, -26, STATE, "the time was up")                                                    \
     X(BUSY, -27, STATE, "a callback still runs")                                                 \
+    X(LIMIT, -28, STATE, "a limit is reached")                                                   \
     X(UNREACHABLE, -40, RETRY, "the server cannot be reached")                                   \
     X(NO_ANSWER, -41, RETRY, "the server did not answer in time")                                \
     X(SERVER_STARTING, -42, RETRY, "the server is not ready yet")                                \
