@@ -54,6 +54,7 @@ missing() {
     included jansson $rooms && { library jansson || echo jansson; }
     included curl/ $rooms && { library libcurl || echo curl; }
     [ "$1" = build ] && return 0
+    have "$cxx" || echo c++
     library cmocka || echo cmocka
     included jansson $test_rooms && { library jansson || echo jansson; }
     if ls electors/redis*.c >/dev/null 2>&1; then
@@ -64,7 +65,6 @@ missing() {
     fi
     [ "$1" = test ] && return 0
     have make || echo make
-    have "$cxx" || echo c++
     return 0
 }
 
