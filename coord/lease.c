@@ -5,6 +5,8 @@
  */
 #include "coord/lease.h"
 
+#include "coord/rule.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -147,7 +149,8 @@ void coord__lease_retire_term(struct coord_lease *lease)
         return;
     }
     if (term->end == COORD_END_STEPPED_DOWN || term->end == COORD_END_SICK) {
-        lease->aside_until = coord_ms_add(lease->now, lease->config.timing.lease / 2);
+        lease->aside_until =
+            coord_ms_add(lease->now, COORD__RULE(stands_aside, lease->config.timing.lease / 2));
     }
     lease->term.state = COORD__TERM_NONE;
     kill_attempt(lease);
@@ -243,7 +246,7 @@ void coord_lease_health(struct coord_lease *lease, bool healthy, coord_ms now)
 void coord_lease_acknowledge(struct coord_lease *lease, uint64_t term, coord_ms now)
 {
     coord__lease_pass_time(lease, now);
-    if (term == 0 || lease->term.number != term) {
+    if (term == 0 || COORD__RULE(acknowledges_its_own_term, lease->term.number != term)) {
         return;
     }
     if (term_leads(&lease->term)) {
@@ -340,14 +343,15 @@ static bool renewable(const struct coord_lease *lease)
 {
     const struct coord__term *term = &lease->term;
     return term->state == COORD__TERM_OWED || term->state == COORD__TERM_STARTED ||
-           (term->state == COORD__TERM_STOPPING && lease->now < term->renew_until);
+           (term->state == COORD__TERM_STOPPING &&
+            COORD__RULE(stopping_renews_for_grace, lease->now < term->renew_until));
 }
 
 /* May a candidate send ACQUIRE or OBSERVE when its time has come? */
 static bool candidate(const struct coord_lease *lease)
 {
-    return coord__lease_may_stand(lease) && lease->term.state == COORD__TERM_NONE &&
-           lease->edge_count == 0;
+    return coord__lease_may_stand(lease) && lease->edge_count == 0 &&
+           COORD__RULE(stands_after_its_host, lease->term.state == COORD__TERM_NONE);
 }
 
 static coord_ms candidate_at(const struct coord_lease *lease)
@@ -392,7 +396,7 @@ static void send(struct coord_lease *lease, enum coord_verb verb, struct coord_r
                                       .id = ++lease->last_id,
                                       .sent = lease->now,
                                       .attempt = lease->attempt,
-                                      .seen = lease->seen,
+                                      .seen = COORD__RULE(tells_what_it_saw, lease->seen),
                                       .lease = lease->config.timing.lease};
     lease->last_sent = lease->now;
     if (verb == COORD_VERB_RENEW || verb == COORD_VERB_RELEASE) {
@@ -410,7 +414,8 @@ static void send_renewal(struct coord_lease *lease, struct coord_request *out)
 {
     const struct coord__term *term = &lease->term;
     send(lease, COORD_VERB_RENEW, out);
-    lease->request.led = term->state != COORD__TERM_OWED || lease->now >= term->clear_at;
+    lease->request.led = COORD__RULE(waits_without_having_led, term->state != COORD__TERM_OWED ||
+                                                                   lease->now >= term->clear_at);
     lease->request.debt = lease->request.led ? 0 : term->debt;
     *out = lease->request;
 }
@@ -463,7 +468,8 @@ bool coord_lease_next(struct coord_lease *lease, coord_ms now, struct coord_requ
 
 bool coord_lease_leading_at(const struct coord_lease *lease, coord_ms now)
 {
-    return term_leads(&lease->term) && coord_ms_max(now, lease->now) < lease->term.hard;
+    return COORD__RULE(stopped_is_no, term_leads(&lease->term)) &&
+           COORD__RULE(hard_at_the_call, coord_ms_max(now, lease->now) < lease->term.hard);
 }
 
 struct coord_claim coord_lease_claim(const struct coord_lease *lease, coord_ms now)
@@ -496,7 +502,8 @@ void coord_lease_edge_done(struct coord_lease *lease, coord_ms now)
     lease->edge_first = (lease->edge_first + 1) % COORD__EDGES;
     lease->edge_count--;
     coord__lease_pass_time(lease, now);
-    if (!lease->config.explicit_ack && edge.kind != COORD_EDGE_STARTED) {
+    if (COORD__RULE(return_is_no_acknowledgement, !lease->config.explicit_ack) &&
+        edge.kind != COORD_EDGE_STARTED) {
         coord_lease_acknowledge(lease, edge.term, lease->now);
     }
 }

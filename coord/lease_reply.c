@@ -3,6 +3,8 @@
  */
 #include "coord/lease.h"
 
+#include "coord/rule.h"
+
 #include <string.h>
 
 enum {
@@ -77,9 +79,10 @@ static void granted(struct coord_lease *lease, const struct coord_request *reque
 {
     struct coord__term *term = &lease->term;
     const struct coord_timing *timing = &lease->config.timing;
-    const coord_ms hard = coord_timing_hard(timing, request->sent);
+    const coord_ms hard =
+        coord_timing_hard(timing, COORD__RULE(grant_counts_from_sending, request->sent));
     coord_ms owed = reply->owed;
-    if (lease->jump_until > lease->now) {
+    if (COORD__RULE(jump_makes_owed, lease->jump_until > lease->now)) {
         owed = coord_ms_max(owed, timing->lease);
     }
     see_fence(lease, reply->fence);
@@ -176,7 +179,7 @@ static void extend(struct coord_lease *lease, coord_ms sent)
 {
     struct coord__term *term = &lease->term;
     const struct coord_timing *timing = &lease->config.timing;
-    const coord_ms hard = coord_timing_hard(timing, sent);
+    const coord_ms hard = coord_timing_hard(timing, COORD__RULE(renewal_counts_from_sending, sent));
     if (hard > term->hard) {
         term->hard = hard;
         term->soft = hard - timing->grace;
@@ -250,7 +253,7 @@ static void undo_replied(struct coord_lease *lease, const struct coord_reply *re
 {
     ended(lease, reply, &lease->undo_tries, COORD_RELEASE_RELEASED);
     if (lease->undo_tries == 0) {
-        lease->attempt++;
+        lease->attempt += COORD__RULE(attempt_dies_with_its_undo, 1);
         lease->attempt_open = false;
         lease->try_at = lease->now;
     }
