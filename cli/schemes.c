@@ -6,10 +6,7 @@
  */
 #include "cli/schemes.h"
 
-#if __has_include("electors/file.h")
 #include "electors/file.h"
-#define HAVE_FILE
-#endif
 #include "electors/memory.h"
 
 #include <dlfcn.h>
@@ -64,9 +61,7 @@ static const struct coord_backend_ops *load_postgres(struct coord_error *error)
 }
 
 const struct coord_scheme cli_schemes[] = {
-#ifdef HAVE_FILE
     {"file", coord_file_elector, NULL},
-#endif
     {"memory", coord_memory_elector, NULL},
     {"redis", NULL, load_redis},
     {"rediss", NULL, load_redis},
