@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * electors/file_steps.h - the phases of the file elector's protocol; for electors/file_*.c only.
  *
- *   ACQUIRE  DROP OPEN SCAN TOP NEWEST WHO JUDGE FORMER FORMER_BYTE LOCK look WRITE look earlier GRANT
- *   INIT     OPEN SCAN TOP NEWEST WHO JUDGE FORMER FORMER_BYTE LOCK look WRITE unlock
- *   OBSERVE  OPEN SCAN TOP NEWEST WHO JUDGE
- *   ASK      OPEN SCAN TOP NEWEST WHO JUDGE ASK_WRITE ASK_READ touch
+ *   ACQUIRE  DROP read FORMER FORMER_BYTE LOCK look WRITE_SLOT look earlier GRANT
+ *   INIT     read FORMER FORMER_BYTE LOCK look WRITE_SLOT unlock
+ *   OBSERVE  read
+ *   ASK      read ASK_WRITE ASK_READ touch
  *   RENEW    RENEW RENEW_WRITE look RENEW_ASK earlier RENEW_OWED
  *   RELEASE  RELEASE RELEASE_WRITE unlock
  *   UNDO     UNDO unlock
  *
- * look, earlier, unlock and touch are parts that several have: they go on with terms->then.
+ * read is OPEN SCAN TOP NEWEST WHO JUDGE. look, earlier, unlock and touch are parts that several
+ * have: they go on with terms->then.
  */
 #ifndef COORD_ELECTORS_FILE_STEPS_H
 #define COORD_ELECTORS_FILE_STEPS_H

@@ -122,7 +122,7 @@ enum coord__file_step coord__file_release(struct coord__file_terms *terms,
     if (!is_ours(terms)) {
         return coord__file_done(terms, COORD_DONE);
     }
-    /* A free byte says as much as the mark, and cannot fail. One that still waits leaves its debt. */
+    /* A free byte says as much as the mark, and cannot fail. Who still waits leaves the debt. */
     const bool mark = terms->mine.term.state != COORD__FILE_TAKING &&
                       io->check(io->ctx, &terms->reply.error) == COORD_OK;
     return mark ? coord__file_go(terms, COORD__FILE_RELEASE_WRITE) : let_go(terms);
