@@ -51,6 +51,7 @@ struct facts {
     const char *who;  /* the leader, or whoever it is kept for */
     const char *time; /* how long at most */
     const char *error;
+    enum coord_err code; /* of error */
     uint64_t fence;
 };
 
@@ -69,6 +70,9 @@ static int write_sentence(enum coord_reason reason, const struct facts *f, char 
     case COORD_REASON_HELD:
         return snprintf(out, room, "%s leads; its lease may run out in %s", f->who, f->time);
     case COORD_REASON_TAKING_OVER:
+        if (f->code == COORD_E_BLOCKED_BY_FENCED_WORK) {
+            return snprintf(out, room, "holds it, and %s", f->error);
+        }
         return snprintf(out, room,
                         "holds it, and waits %s more, as an earlier leader may still work: the "
                         "store has no proof of its end (init with the name spares the wait when "
@@ -107,6 +111,7 @@ void coord_elector_explain(const struct coord_elector *elector, coord_ms now,
         .who = lease->leader.identity[0] != '\0' ? lease->leader.identity : "another",
         .time = out->for_ms == COORD_NEVER ? "some time" : coord_duration_format(out->for_ms, time),
         .error = lease->error.text,
+        .code = lease->error.code,
         .fence = lease->term.fence,
     };
     if (write_sentence(out->reason, &facts, out->text, sizeof out->text) < 0) {

@@ -53,6 +53,7 @@ enum coord_error_class {
     X(SERVER_STARTING, -42, RETRY, "the server is not ready yet")                                \
     X(SERVER_FULL, -43, RETRY, "the server has no room")                                         \
     X(NAME_UNRESOLVED, -44, RETRY, "the host name cannot be resolved")                           \
+    X(BLOCKED_BY_FENCED_WORK, -45, RETRY, "guarded work of an earlier term is still open")       \
     X(WRONG_PASSWORD, -60, REFUSED, "the server refused the login")                              \
     X(NO_RIGHT, -61, REFUSED, "a right is missing")                                              \
     X(READ_ONLY, -62, REFUSED, "the store cannot be written")                                    \

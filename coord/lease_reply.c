@@ -276,8 +276,7 @@ static void count_failure(struct coord_lease *lease, const struct coord_reply *r
         coord__lease_note_error(lease, &reply->error);
     } else {
         lease->failures = 0;
-        lease->error.code = COORD_OK;
-        lease->error.text[0] = '\0';
+        lease->error = reply->error; /* none, or what holds up a grant */
     }
 }
 

@@ -79,7 +79,7 @@ struct coord_reply {
     bool for_us;        /* FREE: kept for this identity */
     const char *asked_for; /* with asked: the successor's identity, or NULL; borrowed */
     const struct coord_observation *leader; /* whatever was learned, or NULL; borrowed */
-    struct coord_error error;               /* FAILED, UNKNOWN, LOST; code COORD_OK: none */
+    struct coord_error error; /* FAILED, UNKNOWN, LOST; RENEWED: what holds the grant up */
 };
 
 #ifdef __cplusplus
