@@ -212,6 +212,7 @@ BENCHES := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 
 $(B)/tests/libsupport.a: $(call obj,$(SUPPORT_SRC))
 $(B)/tests/libsim.a: $(call obj,$(SIM_SRC))
+$(B)/tests/libsuite.a: $(call obj,$(filter-out tests/contract/test_%,$(wildcard tests/contract/*.c)))
 $(B)/tests/libcli.a: $(call obj,$(filter-out $(CLI_MAIN),$(CLI_SRC)))
 
 # A test is linked with the rooms that it includes, so that a room under repair does not stop
@@ -221,12 +222,14 @@ with_backends := $(call including,(connections|electors|brokers)/($(subst $(spac
 with_rooms := $(call including,(runtime|electors|brokers|connections)/)
 with_support := $(if $(SUPPORT_SRC),$(call including,tests/support/($(subst $(space),|,$(patsubst tests/support/%.c,%,$(SUPPORT_SRC))))\.h))
 with_sim := $(call including,tests/sim/)
+with_suite := $(call including,tests/contract/)
 with_cli := $(call including,cli/)
 broad := $(filter-out tests/unit/%,$(TEST_SRC)) $(with_support) $(with_cli) $(with_sim)
 
 # $(call libraries_of,SOURCE)
 libraries_of = $(if $(filter $(1),$(with_cli)),$(B)/tests/libcli.a) \
   $(if $(filter $(1),$(with_sim)),$(if $(SIM_SRC),$(B)/tests/libsim.a)) \
+  $(if $(filter $(1),$(with_suite)),$(B)/tests/libsuite.a) \
   $(if $(filter $(1),$(broad)),$(if $(SUPPORT_SRC),$(B)/tests/libsupport.a) $(STATIC), \
   $(if $(filter $(1),$(with_backends)),$(STATIC), \
   $(if $(filter $(1),$(with_rooms)),$(B)/libcoord.a,$(B)/libcoord-core.a)))

@@ -15,11 +15,13 @@ extern "C" {
 #if defined(__GNUC__)
 #define COORD_API        __attribute__((visibility("default")))
 #define COORD_MUST_CHECK __attribute__((warn_unused_result))
+#define COORD_NORETURN   __attribute__((noreturn))
 #define COORD_PRINTF(format_index, first_index) \
     __attribute__((format(printf, format_index, first_index)))
 #else
 #define COORD_API
 #define COORD_MUST_CHECK
+#define COORD_NORETURN
 #define COORD_PRINTF(format_index, first_index)
 #endif
 
@@ -52,8 +54,9 @@ enum {
         }                                                         \
     } while (0)
 
-/* Never returns. The file is part of the message only; nothing is printed by a library. */
-COORD_API void coord__assert_failed(const char *condition, const char *file, int line);
+/* The file is part of the message only; nothing is printed by a library. */
+COORD_API COORD_NORETURN void coord__assert_failed(const char *condition, const char *file,
+                                                   int line);
 
 /** a + b, where COORD_NEVER and anything past it stays COORD_NEVER. */
 static inline coord_ms coord_ms_add(coord_ms a, coord_ms b)

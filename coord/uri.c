@@ -198,7 +198,7 @@ static enum coord_err read_host(struct reader *r, struct span s)
         return refuse(r, "the URI names more than 8 hosts: name fewer");
     }
     struct coord_uri_host *host = &r->uri->hosts[r->uri->host_count];
-    struct span name = s;
+    struct span name;
     const bool bracketed = begins_with(s, "[");
     if (bracketed) {
         take(&s, 1);
@@ -451,7 +451,7 @@ enum coord_err coord_uri_parse(const char *text, struct coord_uri *out, struct c
     struct reader reader = {.uri = out,
                             .decoded = {out->storage, 0, TEXT_ROOM},
                             .rest = {out->storage + TEXT_ROOM, 0, TEXT_ROOM},
-                            .shown = {out->storage + 2 * TEXT_ROOM, 0, TEXT_ROOM},
+                            .shown = {out->storage + (size_t)2 * TEXT_ROOM, 0, TEXT_ROOM},
                             .error = error};
     const enum coord_err code = read_whole(&reader, (struct span){text, strlen(text)});
     if (code != COORD_OK) {
