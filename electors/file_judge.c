@@ -150,9 +150,8 @@ static enum coord__file_step take(struct coord__file_terms *terms, coord_ms now)
         }
         terms->debt_until = coord_ms_max(terms->debt_until, coord_ms_add(now, longer_lease(terms)));
     }
-    terms->number = terms->top + 1;
-    terms->skipped = 0;
-    return coord__file_go(terms, COORD__FILE_FORMER);
+    terms->busy = 0;
+    return coord__file_go_locks(terms, 1, terms->top, COORD__FILE_FORMER, COORD__FILE_LOCK);
 }
 
 /* ---------------------------------------------------------------- the answer of each verb */

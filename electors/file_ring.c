@@ -190,16 +190,17 @@ enum coord__file_step coord__file_look(struct coord__file_terms *terms,
         if (kind == COORD__FILE_SOUND || kind == COORD__FILE_NEWER) {
             return coord__file_go(terms, (enum coord__file_phase)terms->then_found);
         }
-        terms->look_torn = terms->look_torn || kind == COORD__FILE_TORN;
+        terms->look_locks = terms->look_locks || kind == COORD__FILE_TORN;
     }
     if (terms->cursor < COORD__FILE_SLOTS) {
         return COORD__FILE_MORE;
     }
-    return coord__file_go(terms, terms->look_torn ? COORD__FILE_LOOK_LOCK
-                                                  : (enum coord__file_phase)terms->then);
+    return coord__file_go(terms, terms->look_locks ? COORD__FILE_LOOK_LOCK
+                                                   : (enum coord__file_phase)terms->then);
 }
 
-/* A slot that stays torn may be of a higher term: then that one's byte is locked. */
+/* A slot that stays torn may be of a higher term, and one may have no slot yet: then its byte is
+ * locked. */
 enum coord__file_step coord__file_look_lock(struct coord__file_terms *terms,
                                             const struct coord__file_time *at)
 {
@@ -214,11 +215,11 @@ enum coord__file_step coord__file_look_lock(struct coord__file_terms *terms,
                           (enum coord__file_phase)(number != 0 ? terms->then_found : terms->then));
 }
 
-/* ---------------------------------------------------------------- earlier terms */
+/* ---------------------------------------------------------------- locked bytes, one by one */
 
-/* The kernel names any locked byte of a range: halve until the lowest is known, then the next. */
-enum coord__file_step coord__file_earlier(struct coord__file_terms *terms,
-                                          const struct coord__file_time *at)
+/* The kernel names any locked byte of a range: look below it until the lowest is known. */
+enum coord__file_step coord__file_locks(struct coord__file_terms *terms,
+                                        const struct coord__file_time *at)
 {
     (void)at;
     const struct coord__file_io *io = &terms->config.io;
@@ -234,9 +235,11 @@ enum coord__file_step coord__file_earlier(struct coord__file_terms *terms,
         terms->high = number - 1;
         return COORD__FILE_MORE;
     }
-    return coord__file_go(terms, terms->found != 0 ? COORD__FILE_EARLIER_READ
-                                                   : (enum coord__file_phase)terms->then);
+    return coord__file_go(
+        terms, (enum coord__file_phase)(terms->found != 0 ? terms->then_found : terms->then));
 }
+
+/* ---------------------------------------------------------------- earlier terms */
 
 enum coord__file_step coord__file_earlier_read(struct coord__file_terms *terms,
                                                const struct coord__file_time *at)
@@ -278,8 +281,5 @@ enum coord__file_step coord__file_earlier_judge(struct coord__file_terms *terms,
         until = 0;
     }
     terms->wait_until = coord_ms_max(terms->wait_until, until);
-    terms->low = terms->found + 1;
-    terms->high = terms->number - 1;
-    terms->found = 0;
-    return coord__file_go(terms, COORD__FILE_EARLIER);
+    return coord__file_next_lock(terms);
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * electors/file_steps.h - the phases of the file elector's protocol; for electors/file_*.c only.
  *
- *   ACQUIRE  DROP read FORMER FORMER_BYTE LOCK look WRITE_SLOT look earlier GRANT
- *   INIT     read FORMER FORMER_BYTE LOCK look WRITE_SLOT unlock
+ *   ACQUIRE  DROP read formers LOCK look WRITE_SLOT look TAKEN earlier GRANT
+ *   INIT     read formers LOCK look WRITE_SLOT unlock
  *   OBSERVE  read
  *   ASK      read ASK_WRITE ASK_READ touch
  *   RENEW    RENEW RENEW_WRITE look RENEW_ASK earlier RENEW_OWED
  *   RELEASE  RELEASE RELEASE_WRITE unlock
  *   UNDO     UNDO unlock
  *
- * read is OPEN SCAN TOP NEWEST WHO JUDGE. look, earlier, unlock and touch are parts that several
- * have: they go on with terms->then.
+ * read is OPEN SCAN TOP NEWEST WHO JUDGE. look, formers, earlier, unlock and touch are parts that go
+ * on with terms->then.
  */
 #ifndef COORD_ELECTORS_FILE_STEPS_H
 #define COORD_ELECTORS_FILE_STEPS_H
@@ -27,9 +27,9 @@ enum coord__file_phase {
     COORD__FILE_WHO,
     COORD__FILE_JUDGE,
     COORD__FILE_FORMER,
-    COORD__FILE_FORMER_BYTE,
     COORD__FILE_LOCK,
     COORD__FILE_WRITE_SLOT,
+    COORD__FILE_TAKEN,
     COORD__FILE_GRANT,
     COORD__FILE_GIVE_UP,
     COORD__FILE_AGAIN,
@@ -45,7 +45,7 @@ enum coord__file_phase {
     COORD__FILE_ASK_READ,
     COORD__FILE_LOOK,
     COORD__FILE_LOOK_LOCK,
-    COORD__FILE_EARLIER,
+    COORD__FILE_LOCKS,
     COORD__FILE_EARLIER_READ,
     COORD__FILE_EARLIER_JUDGE,
     COORD__FILE_UNLOCK,
@@ -72,8 +72,8 @@ enum coord__file_step coord__file_who(struct coord__file_terms *, const struct c
 enum coord__file_step coord__file_look(struct coord__file_terms *, const struct coord__file_time *);
 enum coord__file_step coord__file_look_lock(struct coord__file_terms *,
                                             const struct coord__file_time *);
-enum coord__file_step coord__file_earlier(struct coord__file_terms *,
-                                          const struct coord__file_time *);
+enum coord__file_step coord__file_locks(struct coord__file_terms *,
+                                        const struct coord__file_time *);
 enum coord__file_step coord__file_earlier_read(struct coord__file_terms *,
                                                const struct coord__file_time *);
 enum coord__file_step coord__file_earlier_judge(struct coord__file_terms *,
@@ -88,11 +88,11 @@ enum coord__file_step coord__file_drop(struct coord__file_terms *, const struct 
 enum coord__file_step coord__file_open(struct coord__file_terms *, const struct coord__file_time *);
 enum coord__file_step coord__file_former(struct coord__file_terms *,
                                          const struct coord__file_time *);
-enum coord__file_step coord__file_former_byte(struct coord__file_terms *,
-                                              const struct coord__file_time *);
 enum coord__file_step coord__file_lock(struct coord__file_terms *, const struct coord__file_time *);
 enum coord__file_step coord__file_write_slot(struct coord__file_terms *,
                                              const struct coord__file_time *);
+enum coord__file_step coord__file_taken(struct coord__file_terms *,
+                                        const struct coord__file_time *);
 enum coord__file_step coord__file_grant(struct coord__file_terms *,
                                         const struct coord__file_time *);
 enum coord__file_step coord__file_give_up(struct coord__file_terms *,
@@ -137,8 +137,16 @@ enum coord__file_step coord__file_go_look(struct coord__file_terms *terms, uint6
                                           enum coord__file_phase then,
                                           enum coord__file_phase found);
 
-/** Find out until when earlier terms than terms->number have to be waited for, then go on. */
-enum coord__file_step coord__file_go_earlier(struct coord__file_terms *terms,
+/** Go through the locked bytes from `low` to `last`: `each` for each of them, then `then`. */
+enum coord__file_step coord__file_go_locks(struct coord__file_terms *terms, uint64_t low,
+                                           uint64_t last, enum coord__file_phase each,
+                                           enum coord__file_phase then);
+
+/** The locked byte that was found is dealt with: go on with the next one. */
+enum coord__file_step coord__file_next_lock(struct coord__file_terms *terms);
+
+/** Find out until when earlier terms than `number` have to be waited for, then go on. */
+enum coord__file_step coord__file_go_earlier(struct coord__file_terms *terms, uint64_t number,
                                              enum coord__file_phase then);
 
 /** Free our byte and wake those who wait, then go on. */
@@ -155,6 +163,12 @@ bool coord__file_same_run(const struct coord__file_terms *terms,
 /** ... and can its times be compared with ours? */
 bool coord__file_same_clock(const struct coord__file_terms *terms,
                             const struct coord__file_term *term);
+
+/**
+ * Did this term lead? Then all before it had ended, for good: a renewal of theirs finds it. The
+ * operator's clear record did not look at them; it settles their debts only.
+ */
+bool coord__file_led(const struct coord__file_terms *terms, const struct coord__file_term *term);
 
 /**
  * When something whose own time says nothing counts as past: one `lease` after it was seen as it

@@ -50,49 +50,23 @@ enum coord__file_step coord__file_open(struct coord__file_terms *terms,
 
 /* ---------------------------------------------------------------- the number */
 
-static enum coord__file_step next_number(struct coord__file_terms *terms)
-{
-    terms->number++;
-    if (++terms->skipped < COORD__FILE_SLOTS) {
-        return coord__file_go(terms, COORD__FILE_FORMER);
-    }
-    coord_error_set(&terms->reply.error, COORD_E_RING_FULL,
-                    "%d stopped former leaders still hold the election's file: continue or kill "
-                    "those processes",
-                    COORD__FILE_SLOTS);
-    return coord__file_failed(terms);
-}
-
-static enum coord__file_step unless_locked(struct coord__file_terms *terms, uint64_t number,
-                                           enum coord__file_phase then)
-{
-    const struct coord__file_io *io = &terms->config.io;
-    uint64_t held = 0;
-    if (number != 0 &&
-        io->locked(io->ctx, number, number, &held, &terms->reply.error) != COORD_OK) {
-        return coord__file_failed(terms);
-    }
-    return held != 0 ? next_number(terms) : coord__file_go(terms, then);
-}
-
 /* A slot belongs to its former term for as long as that one's byte is locked: a process that was
  * stopped before its write would overwrite what we put there. */
 enum coord__file_step coord__file_former(struct coord__file_terms *terms,
                                          const struct coord__file_time *at)
 {
     (void)at;
-    const struct coord__file_term *former = &terms->ring[coord__file_slot_of(terms->number)];
-    return unless_locked(terms, former->number, COORD__FILE_FORMER_BYTE);
+    terms->busy |= UINT64_C(1) << coord__file_slot_of(terms->found);
+    return coord__file_next_lock(terms);
 }
 
-/* ... also one that has not written yet. */
-enum coord__file_step coord__file_former_byte(struct coord__file_terms *terms,
-                                              const struct coord__file_time *at)
+static enum coord__file_step ring_full(struct coord__file_terms *terms)
 {
-    (void)at;
-    const uint64_t before =
-        terms->number > COORD__FILE_SLOTS ? terms->number - COORD__FILE_SLOTS : 0;
-    return unless_locked(terms, before, COORD__FILE_LOCK);
+    coord_error_set(&terms->reply.error, COORD_E_RING_FULL,
+                    "%d stopped former leaders still hold the election's file: continue or kill "
+                    "those processes",
+                    (int)COORD__FILE_SLOTS);
+    return coord__file_failed(terms);
 }
 
 /* ---------------------------------------------------------------- its byte and its slot */
@@ -103,6 +77,13 @@ enum coord__file_step coord__file_lock(struct coord__file_terms *terms,
     (void)at;
     const struct coord__file_io *io = &terms->config.io;
     bool taken = false;
+    if (terms->busy == UINT64_MAX) {
+        return ring_full(terms);
+    }
+    terms->number = terms->top + 1;
+    while ((terms->busy >> coord__file_slot_of(terms->number) & 1) != 0) {
+        terms->number++;
+    }
     if (io->lock(io->ctx, terms->number, &taken, &terms->reply.error) != COORD_OK) {
         return coord__file_failed(terms);
     }
@@ -112,10 +93,12 @@ enum coord__file_step coord__file_lock(struct coord__file_terms *terms,
     memset(&terms->mine, 0, sizeof terms->mine);
     terms->mine.term.number = terms->number;
     terms->mine.attempt = terms->request.attempt;
+    terms->half = true;
     /* We may have been stopped since we chose the number: then the ring has gone on, and our slot
      * may be another term's. Whoever passes from here on sees our byte. */
-    return coord__file_go_look(terms, terms->number - 1, COORD__FILE_WRITE_SLOT,
-                               COORD__FILE_GIVE_UP);
+    coord__file_go_look(terms, terms->number - 1, COORD__FILE_WRITE_SLOT, COORD__FILE_GIVE_UP);
+    terms->look_locks = true;
+    return COORD__FILE_MORE;
 }
 
 enum coord__file_step coord__file_write_slot(struct coord__file_terms *terms,
@@ -140,10 +123,17 @@ enum coord__file_step coord__file_write_slot(struct coord__file_terms *terms,
         terms->reply.outcome = COORD_DONE;
         return coord__file_go_unlock(terms, COORD__FILE_FINISH);
     }
-    return coord__file_go_look(terms, terms->number, COORD__FILE_EARLIER, COORD__FILE_GIVE_UP);
+    return coord__file_go_look(terms, terms->number, COORD__FILE_TAKEN, COORD__FILE_GIVE_UP);
 }
 
 /* ---------------------------------------------------------------- what it waits for */
+
+enum coord__file_step coord__file_taken(struct coord__file_terms *terms,
+                                        const struct coord__file_time *at)
+{
+    (void)at;
+    return coord__file_go_earlier(terms, terms->number, COORD__FILE_GRANT);
+}
 
 enum coord__file_step coord__file_grant(struct coord__file_terms *terms,
                                         const struct coord__file_time *at)

@@ -25,9 +25,9 @@ static const coord__file_phase_fn phases[COORD__FILE_PHASES] = {
     [COORD__FILE_WHO] = coord__file_who,
     [COORD__FILE_JUDGE] = coord__file_judge,
     [COORD__FILE_FORMER] = coord__file_former,
-    [COORD__FILE_FORMER_BYTE] = coord__file_former_byte,
     [COORD__FILE_LOCK] = coord__file_lock,
     [COORD__FILE_WRITE_SLOT] = coord__file_write_slot,
+    [COORD__FILE_TAKEN] = coord__file_taken,
     [COORD__FILE_GRANT] = coord__file_grant,
     [COORD__FILE_GIVE_UP] = coord__file_give_up,
     [COORD__FILE_AGAIN] = coord__file_again,
@@ -43,7 +43,7 @@ static const coord__file_phase_fn phases[COORD__FILE_PHASES] = {
     [COORD__FILE_ASK_READ] = coord__file_ask_check,
     [COORD__FILE_LOOK] = coord__file_look,
     [COORD__FILE_LOOK_LOCK] = coord__file_look_lock,
-    [COORD__FILE_EARLIER] = coord__file_earlier,
+    [COORD__FILE_LOCKS] = coord__file_locks,
     [COORD__FILE_EARLIER_READ] = coord__file_earlier_read,
     [COORD__FILE_EARLIER_JUDGE] = coord__file_earlier_judge,
     [COORD__FILE_UNLOCK] = unlock,
@@ -95,6 +95,7 @@ void coord__file_terms_begin(struct coord__file_terms *terms, const struct coord
     terms->successor_bytes = raw_of(request->successor, terms->successor);
     terms->request.successor = NULL;
     terms->restarts = 0;
+    terms->half = false;
     terms->fresh = false;
     memset(&terms->leader, 0, sizeof terms->leader);
     terms->reply = (struct coord_reply){.id = request->id, .retry_in = COORD_NEVER};
@@ -149,12 +150,7 @@ enum coord__file_step coord__file_failed(struct coord__file_terms *terms)
 {
     terms->reply.outcome = COORD_FAILED;
     terms->reply.leader = NULL;
-    const enum coord_verb verb = terms->request.verb;
-    const bool half = verb == COORD_VERB_ACQUIRE || verb == COORD_VERB_INIT;
-    if (half && terms->mine.term.number != 0 && terms->mine.term.number == terms->number) {
-        return coord__file_go_unlock(terms, COORD__FILE_FINISH);
-    }
-    return finish(terms, NULL);
+    return terms->half ? coord__file_go_unlock(terms, COORD__FILE_FINISH) : finish(terms, NULL);
 }
 
 /* ---------------------------------------------------------------- parts that phases share */
@@ -163,21 +159,44 @@ enum coord__file_step coord__file_go_look(struct coord__file_terms *terms, uint6
                                           enum coord__file_phase then, enum coord__file_phase found)
 {
     terms->above = above;
-    terms->look_torn = false;
+    terms->look_locks = false;
     terms->then = then;
     terms->then_found = found;
     return coord__file_go(terms, COORD__FILE_LOOK);
 }
 
-enum coord__file_step coord__file_go_earlier(struct coord__file_terms *terms,
+enum coord__file_step coord__file_go_locks(struct coord__file_terms *terms, uint64_t low,
+                                           uint64_t last, enum coord__file_phase each,
+                                           enum coord__file_phase then)
+{
+    terms->low = low;
+    terms->high = terms->last = last;
+    terms->found = 0;
+    terms->then_found = each;
+    terms->then = then;
+    return coord__file_go(terms, COORD__FILE_LOCKS);
+}
+
+enum coord__file_step coord__file_next_lock(struct coord__file_terms *terms)
+{
+    terms->low = terms->found + 1;
+    terms->high = terms->last;
+    terms->found = 0;
+    return coord__file_go(terms, COORD__FILE_LOCKS);
+}
+
+enum coord__file_step coord__file_go_earlier(struct coord__file_terms *terms, uint64_t number,
                                              enum coord__file_phase then)
 {
-    terms->low = 1;
-    terms->high = terms->number - 1;
-    terms->found = 0;
+    uint64_t low = 1;
+    for (unsigned i = 0; i < COORD__FILE_SLOTS; i++) {
+        const struct coord__file_term *term = &terms->ring[i];
+        if (term->number > low && term->number < number && coord__file_led(terms, term)) {
+            low = term->number;
+        }
+    }
     terms->wait_until = 0;
-    terms->then = then;
-    return coord__file_go(terms, COORD__FILE_EARLIER);
+    return coord__file_go_locks(terms, low, number - 1, COORD__FILE_EARLIER_READ, then);
 }
 
 enum coord__file_step coord__file_go_unlock(struct coord__file_terms *terms,
@@ -195,6 +214,7 @@ static enum coord__file_step unlock(struct coord__file_terms *terms,
     COORD_ASSERT(terms->mine.term.number != 0);
     io->unlock(io->ctx, terms->mine.term.number);
     memset(&terms->mine, 0, sizeof terms->mine);
+    terms->half = false;
     return coord__file_go(terms, COORD__FILE_TOUCH);
 }
 
@@ -226,6 +246,12 @@ bool coord__file_same_run(const struct coord__file_terms *terms,
 {
     return term->number != 0 && term->place.inode == terms->place.inode &&
            memcmp(term->place.boot, terms->place.boot, COORD__BOOT_BYTES) == 0;
+}
+
+bool coord__file_led(const struct coord__file_terms *terms, const struct coord__file_term *term)
+{
+    const bool clear_record = term->state == COORD__FILE_RESIGNED && term->lease == 0;
+    return term->state != COORD__FILE_TAKING && !clear_record && coord__file_same_run(terms, term);
 }
 
 bool coord__file_same_clock(const struct coord__file_terms *terms,

@@ -118,18 +118,20 @@ struct coord__file_terms {
     bool for_us;      /* the newest one resigned, and keeps its place for us */
 
     /* What is to be taken. */
-    uint64_t number;     /* or ours */
-    unsigned skipped;    /* numbers that stopped former terms keep */
+    uint64_t number;
+    bool half;           /* its byte is ours, but it is not granted yet */
+    uint64_t busy;       /* a bit for each slot whose former term may still write to it */
     coord_ms debt_until; /* what the new slot has to say */
     bool foreign;        /* the fence has to leap: no record, or not one of this run */
 
-    /* Parts that several verbs have: look, earlier, unlock. */
+    /* Parts that several verbs have. */
     unsigned then;       /* the phase that follows */
-    unsigned then_found; /* look: the phase after a higher number */
+    unsigned then_found; /* look: the phase after a higher number; locks: that of each byte */
     uint64_t above;      /* look: is there a number above it? */
-    bool look_torn;
-    uint64_t low; /* earlier: locked bytes are sought from low to high, up to `number` */
+    bool look_locks;     /* ... also a locked byte */
+    uint64_t low;        /* locks: the lowest locked byte is sought from low to high ... */
     uint64_t high;
+    uint64_t last;                   /* ... and the others up to last */
     uint64_t found;                  /* the lowest so far; 0: none */
     struct coord__file_term earlier; /* what its slot says; number 0: nothing sound */
     coord_ms wait_until;

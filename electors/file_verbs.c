@@ -84,8 +84,7 @@ enum coord__file_step coord__file_renew_ask(struct coord__file_terms *terms,
     if (terms->mine.term.state == COORD__FILE_LED) {
         return coord__file_done(terms, COORD_RENEWED);
     }
-    terms->number = terms->mine.term.number;
-    return coord__file_go_earlier(terms, COORD__FILE_RENEW_OWED);
+    return coord__file_go_earlier(terms, terms->mine.term.number, COORD__FILE_RENEW_OWED);
 }
 
 /* What the base says is owed is not written: the slot has the absolute time of what the file does
