@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * tests/integration/test_cli_demo.c - `coordctl demo`: it judges itself, and leaves nothing behind.
+ */
+#include "tests/support/coordctl.h"
+#include "tests/support/support.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+static int set_up(void **state)
+{
+    static struct scene scene;
+    scene_open(&scene, "");
+    *state = &scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scene_close(*state);
+    return 0;
+}
+
+static void start_demo(const struct scene *scene, struct coordctl *demo, char *folder)
+{
+    char variable[COORDCTL_PATH + 16];
+    static const char *const arguments[] = {"demo", NULL};
+    scene_path(scene, "temporary", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(variable, sizeof variable, "TMPDIR=%s", folder);
+    const char *const environment[] = {variable, NULL};
+    coordctl_start_with(scene, demo, -1, environment, arguments);
+}
+
+static void expect_empty(const char *path)
+{
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        assert_int_equal(entry->d_name[0], '.');
+    }
+    closedir(folder);
+}
+
+static void test_cli_demo__both_promises_hold(void **state)
+{
+    struct coordctl demo;
+    char folder[COORDCTL_PATH];
+    char out[COORDCTL_TEXT];
+    start_demo(*state, &demo, folder);
+    assert_int_equal(coordctl_wait(&demo), 0);
+    coordctl_output(demo.out, out);
+    assert_non_null(strstr(out, "kill -9"));
+    assert_non_null(strstr(out, "hears no"));
+    assert_non_null(strstr(out, "steps down"));
+    assert_non_null(strstr(out, "E1 one leader: held, 4 terms, 0 overlaps"));
+    assert_non_null(strstr(out, "E2 fences rise: held"));
+    assert_null(strchr(out, '\033')); /* no colours in a file */
+    expect_empty(folder);
+}
+
+static void test_cli_demo__an_interrupt_leaves_nothing_behind(void **state)
+{
+    struct coordctl demo;
+    char folder[COORDCTL_PATH];
+    start_demo(*state, &demo, folder);
+    wait_for_text(demo.out, "leads, fence");
+    kill(demo.pid, SIGINT);
+    assert_int_equal(coordctl_wait(&demo), 128 + SIGINT);
+    expect_empty(folder);
+}
+
+int main(int argc, char **argv)
+{
+    work_if_asked(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_cli_demo__both_promises_hold),
+        TEST(test_cli_demo__an_interrupt_leaves_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

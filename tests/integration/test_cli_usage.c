@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * tests/integration/test_cli_usage.c - the command line of coordctl: help, mistakes and their
+ * cures, and secrets that are not seen.
+ */
+#include "tests/support/coordctl.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+static int set_up(void **state)
+{
+    static struct scene scene;
+    scene_open(&scene, "coord.ttl=1s");
+    *state = &scene;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scene_close(*state);
+    return 0;
+}
+
+static void check_help(const struct scene *scene, const char *const *arguments, const char *text)
+{
+    struct coordctl coordctl;
+    char out[COORDCTL_TEXT];
+    coordctl_start(scene, &coordctl, arguments);
+    assert_int_equal(coordctl_wait(&coordctl), 0);
+    assert_non_null(strstr(coordctl_output(coordctl.out, out), text));
+    assert_string_equal(coordctl_output(coordctl.err, out), "");
+}
+
+static void test_cli__help_and_version_go_to_standard_output(void **state)
+{
+    static const char *const help[] = {"--help", NULL};
+    static const char *const version[] = {"--version", NULL};
+    static const char *const verbs[] = {"run", "status", "step-down", "init", "demo"};
+    check_help(*state, help, "usage: coordctl VERB");
+    check_help(*state, version, "coordctl ");
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const char *const of_verb[] = {verbs[i], "--help", NULL};
+        check_help(*state, of_verb, verbs[i]);
+        check_help(*state, help, verbs[i]);
+    }
+}
+
+/* One line on standard error that names the cure, nothing on standard output, exit 2. */
+static void check_mistake(const struct scene *scene, const char *cure, const char *const *arguments)
+{
+    struct coordctl coordctl;
+    char out[COORDCTL_TEXT];
+    coordctl_start(scene, &coordctl, arguments);
+    assert_int_equal(coordctl_wait(&coordctl), 2);
+    assert_string_equal(coordctl_output(coordctl.out, out), "");
+    coordctl_output(coordctl.err, out);
+    if (strstr(out, cure) == NULL) {
+        fail_msg("no \"%s\" in: %s", cure, out);
+    }
+    assert_string_equal(strchr(out, '\n'), "\n");
+}
+
+#define MISTAKE(cure, ...)                                   \
+    do {                                                     \
+        const char *const arguments[] = {__VA_ARGS__, NULL}; \
+        check_mistake(scene, cure, arguments);               \
+    } while (0)
+
+static void test_cli__a_mistake_is_told_with_its_cure(void **state)
+{
+    const struct scene *scene = *state;
+    const char *uri = scene->uri;
+    MISTAKE("coordctl --help", "nonsense");
+    MISTAKE("coordctl run --help", "run", "--bogus", "--", "true");
+    MISTAKE("--elector URI", "run", "--name", "jobs", "--", "true");
+    MISTAKE("COORD_NAME", "run", "--elector", uri, "--", "true");
+    MISTAKE("after --", "run", "--elector", uri, "--name", "jobs");
+    MISTAKE("after --", "run", "--elector", uri, "--name", "jobs", "--");
+    MISTAKE("--", "run", "--elector", uri, "--name", "jobs", "true");
+    MISTAKE("--ttl DUR", "run", "--elector", uri, "--name", "jobs", "--ttl", "--", "true");
+    MISTAKE("15s", "run", "--elector", uri, "--name", "jobs", "--ttl=5x", "--", "true");
+    MISTAKE("give it once", "run", "--elector", uri, "--name", "a", "--name", "b", "--", "true");
+    MISTAKE("takes no value", "run", "--elector", uri, "--name", "a", "--restart=1", "--", "true");
+    MISTAKE("NAME", "status", "--elector", uri, "--name", "");
+    MISTAKE("leave out --", "status", "--elector", uri, "--name", "jobs", "--", "true");
+    MISTAKE("coord.bogus", "status", "--elector", uri, "--name", "jobs", "--option", "bogus=1");
+    MISTAKE("file:", "status", "--elector", "nothing://h", "--name", "jobs");
+    MISTAKE("BAD_URI", "status", "--elector", "nothing", "--name", "jobs");
+}
+
+static void test_cli__option_says_what_the_uri_says(void **state)
+{
+    const struct scene *scene = *state;
+    char out[COORDCTL_TEXT];
+    const char *const fine[] = {
+        "status", "--elector", scene->uri,          "--name", "jobs", "--option",
+        "ttl=2s", "--option",  "coord.grace=100ms", NULL};
+    assert_int_equal(coordctl_call(scene, out, fine), 1); /* nobody leads */
+}
+
+/* ---------------------------------------------------------------- secrets */
+
+static void expect_no_secret(pid_t pid, const char *file)
+{
+    char path[COORDCTL_PATH];
+    char text[COORDCTL_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    const ssize_t got = read(fd, text, sizeof text);
+    close(fd);
+    assert_true(got > 0);
+    assert_null(memmem(text, (size_t)got, "hunter2", 7));
+}
+
+/* The query of the URI stands for a password: both are hidden alike, and this needs no server. */
+static void test_cli__a_secret_is_seen_nowhere(void **state)
+{
+    const struct scene *scene = *state;
+    struct coordctl run;
+    char uri[COORDCTL_PATH];
+    char path[COORDCTL_PATH];
+    char elector[2 * COORDCTL_PATH];
+    char out[COORDCTL_TEXT];
+    snprintf(uri, sizeof uri, "file:%s?coord.ttl=1h", scene_path(scene, "hunter2@h", path));
+    snprintf(elector, sizeof elector, "--elector=%s", uri);
+    const char *const arguments[] = {"run", elector, "--name", "jobs", "--", "sleep", "60", NULL};
+    const char *const init[] = {"init", "--elector", uri, "--name", "jobs", NULL};
+    assert_int_equal(coordctl_call(scene, out, init), 0);
+    coordctl_start(scene, &run, arguments);
+    wait_for_text(run.err, "leading jobs");
+    expect_no_secret(run.pid, "cmdline");
+    expect_no_secret(guardian_of(&run), "cmdline");
+    expect_no_secret(wait_for_child(guardian_of(&run)), "environ");
+    kill(run.pid, SIGTERM);
+    coordctl_wait(&run);
+}
+
+static void test_cli__a_secret_in_the_environment_is_seen_nowhere(void **state)
+{
+    const struct scene *scene = *state;
+    struct coordctl run;
+    char path[COORDCTL_PATH];
+    char elector[2 * COORDCTL_PATH];
+    char out[COORDCTL_TEXT];
+    snprintf(elector, sizeof elector, "COORD_ELECTOR=file:%s?coord.ttl=1h",
+             scene_path(scene, "hunter2@h", path));
+    const char *const init[] = {"init",   "--elector", elector + strlen("COORD_ELECTOR="),
+                                "--name", "jobs",      NULL};
+    const char *const environment[] = {elector, NULL};
+    const char *const arguments[] = {"run", "--name", "jobs", "--", "sleep", "60", NULL};
+    assert_int_equal(coordctl_call(scene, out, init), 0);
+    coordctl_start_with(scene, &run, -1, environment, arguments);
+    wait_for_text(run.err, "leading jobs");
+    expect_no_secret(run.pid, "environ");
+    expect_no_secret(guardian_of(&run), "environ");
+    expect_no_secret(wait_for_child(guardian_of(&run)), "environ");
+}
+
+static void expect_no_secret_said(const struct scene *scene, const char *const *arguments)
+{
+    struct coordctl coordctl;
+    char out[COORDCTL_TEXT];
+    coordctl_start(scene, &coordctl, arguments);
+    assert_int_not_equal(coordctl_wait(&coordctl), 0);
+    assert_null(strstr(coordctl_output(coordctl.err, out), "hunter2"));
+    assert_null(strstr(coordctl_output(coordctl.out, out), "hunter2"));
+}
+
+static void test_cli__a_secret_is_not_said_in_errors(void **state)
+{
+    static const char *const misplaced[] = {"run", "redis://u:hunter2@h/0", "--", "true", NULL};
+    static const char *const verb[] = {"redis://u:hunter2@h/0", NULL};
+    static const char *const scheme[] = {"status", "--elector", "what://u:hunter2@h/0",
+                                         "--name", "jobs",      NULL};
+    static const char *const broken[] = {"status", "--elector", "redis://u:hunter2@h:port:/%zz",
+                                         "--name", "jobs",      NULL};
+    static const char *const option[] = {
+        "status", "--elector", "redis://u:hunter2@127.0.0.1:1/0?coord.ttl=x",
+        "--name", "jobs",      NULL};
+    expect_no_secret_said(*state, misplaced);
+    expect_no_secret_said(*state, verb);
+    expect_no_secret_said(*state, scheme);
+    expect_no_secret_said(*state, broken);
+    expect_no_secret_said(*state, option);
+}
+
+int main(int argc, char **argv)
+{
+    work_if_asked(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_cli__help_and_version_go_to_standard_output),
+        TEST(test_cli__a_mistake_is_told_with_its_cure),
+        TEST(test_cli__option_says_what_the_uri_says),
+        TEST(test_cli__a_secret_is_seen_nowhere),
+        TEST(test_cli__a_secret_in_the_environment_is_seen_nowhere),
+        TEST(test_cli__a_secret_is_not_said_in_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
