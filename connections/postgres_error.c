@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * connections/postgres_error.c - what the server's error codes mean, and what cures them.
+ */
+#include "connections/postgres.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+struct meaning {
+    const char *state; /* an SQLSTATE, or its first characters */
+    enum coord_err code;
+    const char *cure;
+};
+
+/* The first line that fits counts. */
+static const struct meaning statement_meanings[] = {
+    {"42P01", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
+    {"3F000", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
+    {"42883", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
+    {"42703", COORD_E_NOT_INITIALISED,
+     "table coord.term is of another version: run `coordctl init` of this version"},
+    {"42501", COORD_E_NO_RIGHT,
+     "as its owner: GRANT USAGE ON SCHEMA coord TO this role; GRANT SELECT, INSERT, UPDATE ON "
+     "coord.term TO this role (`coordctl init` prints the lines)"},
+    {"25006", COORD_E_STANDBY, "name the primary in the URI, or several hosts"},
+    {"23505", COORD_E_KEY_COLLISION,
+     "coord.term holds this election's key or name twice over: rename one election, or delete the "
+     "row that nobody uses"},
+    {"22P02", COORD_E_FOREIGN_RECORD, "table coord.term is not coord's: see docs/postgres.md"},
+    {"23", COORD_E_FOREIGN_RECORD, "table coord.term refuses the row: see its constraints"},
+    {"55P03", COORD_E_NO_ANSWER, "another session locks coord.term: it is asked again"},
+    {"57014", COORD_E_NO_ANSWER, "the statement took too long: it is asked again"},
+    {"40", COORD_E_NO_ANSWER, "two transactions collided: it is asked again"},
+    {"53100", COORD_E_NO_SPACE, "make room on the server's disk"},
+    {"53200", COORD_E_SERVER_FULL,
+     "raise max_locks_per_transaction or the memory of the server, or use fewer locks"},
+    {"53", COORD_E_SERVER_FULL, "raise max_connections, or close idle sessions"},
+    {"57P03", COORD_E_SERVER_STARTING, "it is asked again"},
+    {"57P", COORD_E_UNREACHABLE, "the server ended the session; it is opened again"},
+    {"08", COORD_E_UNREACHABLE, "the connection broke; it is opened again"},
+    {"", COORD_E_PROTOCOL, "see the server's log"},
+};
+
+static const struct meaning login_meanings[] = {
+    {"28P01", COORD_E_WRONG_PASSWORD, "correct the password (PGPASSFILE keeps it out of the URI)"},
+    {"28", COORD_E_WRONG_PASSWORD,
+     "allow this role, host and encryption in pg_hba.conf, or correct sslmode in the URI"},
+    {"3D000", COORD_E_NOT_INITIALISED, "create the database, or correct its name in the URI"},
+    {"53300", COORD_E_SERVER_FULL, "raise max_connections, or close idle sessions"},
+    {"57P03", COORD_E_SERVER_STARTING, "it is tried again"},
+    {"42501", COORD_E_NO_RIGHT, "GRANT CONNECT ON DATABASE to this role"},
+    {"08P01", COORD_E_PROTOCOL, "a pooler in between refuses a parameter: remove it from the URI"},
+    {"", COORD_E_UNREACHABLE, "check host, port and server; it is tried again"},
+};
+
+static const struct meaning *find(const struct meaning *table, const char *state)
+{
+    while (strncmp(table->state, state, strlen(table->state)) != 0) {
+        table++;
+    }
+    return table;
+}
+
+bool coord__postgres_is_fatal(const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity == NULL) {
+        severity = PQresultErrorField(result, PG_DIAG_SEVERITY);
+    }
+    /* An immediate shutdown comes as a WARNING of class 57P; 57014 is a cancel and is not of it. */
+    return (state != NULL && strncmp(state, "57P", 3) == 0) ||
+           (severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0));
+}
+
+void coord__postgres_explain_result(const PGresult *result, struct coord_error *out)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (state == NULL) {
+        /* Made by libpq itself: the connection broke under the statement. */
+        coord_error_set(out, COORD_E_UNREACHABLE,
+                        "the connection to PostgreSQL broke: it is opened again");
+        return;
+    }
+    const struct meaning *m = find(statement_meanings, state);
+    coord_error_set(out, m->code, "PostgreSQL says \"%.120s\" (%s): %s",
+                    message != NULL ? message : "nothing", state, m->cure);
+}
+
+/* The verbose form is `FATAL:  28P01: password authentication failed ...`; the words may be
+ * translated, the code is not. */
+static const char *state_in(const char *message, char *state)
+{
+    for (const char *at = strstr(message, ":  "); at != NULL; at = strstr(at + 1, ":  ")) {
+        size_t n = 0;
+        while (n < 5 && (isdigit((unsigned char)at[3 + n]) || isupper((unsigned char)at[3 + n]))) {
+            n++;
+        }
+        if (n == 5 && at[8] == ':' && at[9] == ' ') {
+            memcpy(state, at + 3, 5);
+            state[5] = '\0';
+            return at + 10;
+        }
+    }
+    state[0] = '\0';
+    return message;
+}
+
+void coord__postgres_explain_login(const PGconn *conn, const char *where, struct coord_error *out)
+{
+    char state[COORD__POSTGRES_STATE_BYTES];
+    const char *message = state_in(PQerrorMessage(conn), state);
+    const int length = (int)strcspn(message, "\n");
+    if (state[0] == '\0' && PQconnectionNeedsPassword(conn)) {
+        coord_error_set(out, COORD_E_WRONG_PASSWORD,
+                        "PostgreSQL at %s wants a password: give one in PGPASSFILE, or allow this "
+                        "role without one in pg_hba.conf",
+                        where);
+        return;
+    }
+    if (state[0] == '\0') {
+        /* The system's word comes last: "connection to server ... failed: Connection refused". */
+        const char *failed = strstr(message, " failed: ");
+        const char *cause = failed != NULL ? failed + strlen(" failed: ") : message;
+        coord_error_set(out, COORD_E_UNREACHABLE,
+                        "PostgreSQL at %s cannot be reached (%.*s): check host, port and server; "
+                        "it is tried again",
+                        where, (int)strcspn(cause, "\n"), cause);
+        return;
+    }
+    const struct meaning *m = find(login_meanings, state);
+    coord_error_set(out, m->code, "PostgreSQL at %s says \"%.*s\" (%s): %s", where,
+                    length < 140 ? length : 140, message, state, m->cure);
+}

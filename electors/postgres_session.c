@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT
+ * electors/postgres_session.c - the one session of many elections: found, set up, kept, ended.
+ */
+#include "electors/postgres.h"
+#include "electors/postgres_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BACKOFF_FIRST = 50,  /* ms, doubled with each failure */
+    BACKOFF_CAP = 1000,  /* ms; candidates have their own above it */
+    BACKOFF_FULL = 5000, /* ms, where the server has no room for one session more */
+    CONNECT_LEAST = 1000 /* ms for one address */
+};
+
+const char *coord__postgres_number(uint64_t value, char *out)
+{
+    if (snprintf(out, COORD__POSTGRES_NUMBER, "%" PRIu64, value) < 0) {
+        out[0] = '\0';
+    }
+    return out;
+}
+
+/* ---------------------------------------------------------------- who is in it */
+
+static void find_least_lease(struct coord__postgres_session *session)
+{
+    coord_ms lease = COORD_NEVER;
+    coord_ms attempt = COORD_NEVER;
+    for (struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
+        if (coord_backend_lease(e->base) < lease) {
+            lease = coord_backend_lease(e->base);
+            attempt = coord_backend_attempt(e->base);
+        }
+    }
+    if (lease != COORD_NEVER && lease != session->lease) {
+        session->lease = lease;
+        session->attempt = attempt;
+        session->settings_due = true;
+    }
+}
+
+static void opened(void *ctx, coord_ms now);
+static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_ms now);
+static void closed(void *ctx, const struct coord_error *why, coord_ms now);
+
+static void free_session(struct coord_shared *shared, bool forked)
+{
+    struct coord__postgres_session *session = (struct coord__postgres_session *)shared;
+    coord__postgres_listen_fini(session, forked);
+    coord__postgres_free(session->link, forked);
+    coord__postgres_target_free(session->target);
+    free(session);
+}
+
+static enum coord_err make_session(const struct coord_elector_config *config, const char *key,
+                                   bool pooler, struct coord__postgres_session **out,
+                                   struct coord_error *error)
+{
+    struct coord__postgres_session *session = calloc(1, sizeof *session);
+    if (session == NULL) {
+        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+    }
+    enum coord_err rc = coord__postgres_target_new(config->uri->rest, &session->target, error);
+    if (rc == COORD_OK) {
+        const struct coord__postgres_events events = {
+            .ctx = session, .opened = opened, .replied = replied, .closed = closed};
+        session->link = coord__postgres_new(session->target, config->resolver, &events);
+        if (session->link == NULL || !coord__postgres_listen_init(session, config->resolver)) {
+            rc =
+                coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+        }
+    }
+    if (rc != COORD_OK) {
+        free_session(&session->shared, false);
+        return rc;
+    }
+    memcpy(session->share_key, key, sizeof session->share_key);
+    session->shared.key = session->share_key;
+    session->shared.free = free_session;
+    session->pooler = pooler;
+    *out = session;
+    return COORD_OK;
+}
+
+enum coord_err coord__postgres_session_join(struct coord__postgres_elector *elector,
+                                            const struct coord_elector_config *config, bool pooler,
+                                            struct coord_error *error)
+{
+    /* Shared by URI, of which only a hash is kept as the key: it may hold a password. */
+    char key[COORD__POSTGRES_SHARE_KEY] = "";
+    if (snprintf(key, sizeof key, "postgres %016" PRIx64 " %zu%s",
+                 coord_postgres_key(config->uri->rest, strlen(config->uri->rest)),
+                 strlen(config->uri->rest), pooler ? " pooler" : "") < 0) {
+        return COORD_E_SYSTEM;
+    }
+    struct coord_shared *shared = coord_share_get(config->share, key);
+    struct coord__postgres_session *session = (struct coord__postgres_session *)shared;
+    if (session == NULL) {
+        const enum coord_err rc = make_session(config, key, pooler, &session, error);
+        if (rc != COORD_OK) {
+            return rc;
+        }
+        coord_share_put(config->share, &session->shared);
+    }
+    for (struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
+        if (e->key == elector->key) {
+            /* The lock re-enters: both would win. */
+            coord_share_drop(config->share, &session->shared, false);
+            return coord_error_set(error, COORD_E_DUPLICATE_ELECTION,
+                                   "this process stands for %.150s already over this server: use "
+                                   "the elector that it has, or another name",
+                                   coord_backend_name(elector->base));
+        }
+    }
+    elector->session = session;
+    elector->share = config->share;
+    elector->next = session->first;
+    session->first = elector;
+    find_least_lease(session);
+    return COORD_OK;
+}
+
+static void leave_lock_behind(struct coord__postgres_session *session, uint64_t key)
+{
+    if (session->orphan_count < COORD__POSTGRES_ORPHANS) {
+        session->orphans[session->orphan_count++] = key;
+    } else {
+        session->overflow = true;
+    }
+}
+
+void coord__postgres_session_leave(struct coord__postgres_elector *elector, bool forked)
+{
+    struct coord__postgres_session *session = elector->session;
+    struct coord__postgres_elector **at = &session->first;
+    while (*at != elector) {
+        at = &(*at)->next;
+    }
+    *at = elector->next;
+    session->cursor = NULL;
+    for (unsigned i = 0; i < session->job_count; i++) {
+        struct coord__postgres_job *job =
+            &session->jobs[(session->first_job + i) % COORD__POSTGRES_FLYING_MAX];
+        if (job->elector == elector) {
+            job->elector = NULL;
+        }
+    }
+    coord__postgres_listen_leave(elector);
+    if (elector->held || elector->unlock_due || elector->unlock_flying) {
+        leave_lock_behind(session, elector->key);
+    }
+    find_least_lease(session);
+    coord_share_drop(elector->share, &session->shared, forked);
+}
+
+/* ---------------------------------------------------------------- statements */
+
+bool coord__postgres_session_send(struct coord__postgres_session *session,
+                                  enum coord__postgres_sql sql,
+                                  struct coord__postgres_elector *elector, int count,
+                                  const char *const *values, coord_ms now)
+{
+    COORD_ASSERT(session->job_count < COORD__POSTGRES_FLYING_MAX);
+    if (!coord__postgres_send(session->link, coord__postgres_sql(sql), count, values)) {
+        return false;
+    }
+    const unsigned last = (session->first_job + session->job_count) % COORD__POSTGRES_FLYING_MAX;
+    session->jobs[last] = (struct coord__postgres_job){
+        .sql = sql,
+        .elector = elector,
+        .key = elector != NULL ? elector->key : 0,
+        .id = elector != NULL ? elector->request.id : 0,
+        .sent = now,
+    };
+    session->job_count++;
+    session->last_sent = now;
+    return true;
+}
+
+static void send_settings(struct coord__postgres_session *session, coord_ms now)
+{
+    char lease[COORD__POSTGRES_NUMBER];
+    char statement[COORD__POSTGRES_NUMBER];
+    char lock[COORD__POSTGRES_NUMBER];
+    const char *const values[] = {
+        coord__postgres_number(session->lease, lease),
+        coord__postgres_number(session->attempt, statement),
+        coord__postgres_number(coord_ms_max(session->attempt / 2, 1), lock),
+    };
+    session->ready = false;
+    session->settings_due = false;
+    if (coord__postgres_session_send(session, COORD__POSTGRES_SETTINGS, NULL, 3, values, now)) {
+        coord__postgres_session_send(
+            session, session->probe_less ? COORD__POSTGRES_PROBE_LESS : COORD__POSTGRES_PROBE, NULL,
+            0, NULL, now);
+    }
+}
+
+static void opened(void *ctx, coord_ms now)
+{
+    struct coord__postgres_session *session = ctx;
+    const int version = coord__postgres_version(session->link);
+    if (version < 140000) {
+        struct coord_error why;
+        coord_error_set(&why, COORD_E_SERVER_TOO_OLD,
+                        "this is PostgreSQL %d: coord needs 14 or later, which can end a session "
+                        "that is silent",
+                        version / 10000);
+        coord__postgres_refuse(session->link, &why, now);
+        return;
+    }
+    session->job_count = 0;
+    session->probe_less = false;
+    if (coord__postgres_session_send(session, COORD__POSTGRES_NO_TIMEOUT, NULL, 0, NULL, now)) {
+        send_settings(session, now);
+    }
+}
+
+/* ---------------------------------------------------------------- the probe */
+
+static uint64_t number_at(const PGresult *rows, int column)
+{
+    return strtoull(PQgetvalue(rows, 0, column), NULL, 10);
+}
+
+static bool says(const PGresult *rows, int column, const char *text)
+{
+    return strcmp(PQgetvalue(rows, 0, column), text) == 0;
+}
+
+static enum coord_err check_probe(struct coord__postgres_session *session, const PGresult *rows,
+                                  struct coord_error *error)
+{
+    const uint64_t pid = number_at(rows, COORD__PROBE_PID);
+    if (says(rows, COORD__PROBE_STANDBY, "t")) {
+        return coord_error_set(error, COORD_E_STANDBY,
+                               "this PostgreSQL is a standby, whose locks exclude nobody on the "
+                               "primary: name the primary in the URI, or several hosts");
+    }
+    if (!session->pooler && pid != (uint64_t)coord__postgres_backend(session->link)) {
+        return coord_error_set(error, COORD_E_POOLER,
+                               "a connection pooler stands in between, which may give one lock to "
+                               "two clients: connect to the server itself, or, where the pool is "
+                               "in session mode, add coord.pooler=session");
+    }
+    if (number_at(rows, COORD__PROBE_LEASE_MS) != session->lease ||
+        number_at(rows, COORD__PROBE_STATEMENT_MS) != session->attempt ||
+        number_at(rows, COORD__PROBE_LOCK_MS) != coord_ms_max(session->attempt / 2, 1) ||
+        !says(rows, COORD__PROBE_COMMIT, "local") ||
+        !says(rows, COORD__PROBE_ISOLATION, "read committed") ||
+        !says(rows, COORD__PROBE_READ_ONLY, "off")) {
+        return coord_error_set(error, session->pooler ? COORD_E_POOLER : COORD_E_PROTOCOL,
+                               "the session does not keep its settings (idle_session_timeout is "
+                               "%s ms): %s",
+                               PQgetvalue(rows, 0, COORD__PROBE_LEASE_MS),
+                               session->pooler ? "the pooler is not in session mode"
+                                               : "see what changes them on the server");
+    }
+    session->backend = (int)pid;
+    session->timeline = (unsigned)number_at(rows, COORD__PROBE_TIMELINE);
+    session->run[0] = '\0';
+    strncat(session->run, PQgetvalue(rows, 0, COORD__PROBE_RUN), sizeof session->run - 1);
+    return COORD_OK;
+}
+
+static void refuse(struct coord__postgres_session *session, const struct coord_error *why,
+                   coord_ms now)
+{
+    session->ready = false;
+    session->job_count = 0;
+    coord__postgres_all_lost(session, why, now);
+    coord__postgres_refuse(session->link, why, now);
+}
+
+static void probed(struct coord__postgres_session *session,
+                   const struct coord__postgres_reply *reply, coord_ms now)
+{
+    struct coord_error why;
+    if (reply->error.code != COORD_OK && !session->probe_less) {
+        /* Some managed servers keep pg_control_system() to themselves. Without a name of the run
+         * no record is known to be of the present one. */
+        session->probe_less = true;
+        coord__postgres_session_send(session, COORD__POSTGRES_PROBE_LESS, NULL, 0, NULL, now);
+        return;
+    }
+    if (reply->error.code != COORD_OK) {
+        refuse(session, &reply->error, now);
+        return;
+    }
+    if (check_probe(session, reply->rows, &why) != COORD_OK) {
+        refuse(session, &why, now);
+        return;
+    }
+    session->ready = true;
+    session->failures = 0;
+}
+
+static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_ms now)
+{
+    struct coord__postgres_session *session = ctx;
+    COORD_ASSERT(session->job_count > 0);
+    const struct coord__postgres_job job = session->jobs[session->first_job];
+    session->first_job = (session->first_job + 1) % COORD__POSTGRES_FLYING_MAX;
+    session->job_count--;
+    switch (job.sql) {
+    case COORD__POSTGRES_PROBE:
+    case COORD__POSTGRES_PROBE_LESS:
+        probed(session, reply, now);
+        break;
+    case COORD__POSTGRES_NO_TIMEOUT:
+    case COORD__POSTGRES_SETTINGS:
+        break; /* the probe tells whether they took */
+    case COORD__POSTGRES_ACQUIRE:
+        if (job.elector == NULL) {
+            if (reply->rows == NULL || PQgetvalue(reply->rows, 0, COORD__ACQUIRE_HELD)[0] == 't') {
+                leave_lock_behind(session, job.key);
+            }
+            break;
+        }
+        coord__postgres_answer(session, &job, reply, now);
+        break;
+    case COORD__POSTGRES_GATE:
+    case COORD__POSTGRES_RENEW:
+    case COORD__POSTGRES_RENEW_LOCKS:
+    case COORD__POSTGRES_STRIKE:
+    case COORD__POSTGRES_RELEASE:
+    case COORD__POSTGRES_UNLOCK:
+    case COORD__POSTGRES_OBSERVE:
+    case COORD__POSTGRES_ASK:
+    case COORD__POSTGRES_INIT:
+    case COORD__POSTGRES_BLOCKERS:
+    case COORD__POSTGRES_STATEMENTS:
+        coord__postgres_answer(session, &job, reply, now);
+        break;
+    }
+}
+
+/* ---------------------------------------------------------------- its end */
+
+static void back_off(struct coord__postgres_session *session, const struct coord_error *why,
+                     coord_ms now)
+{
+    const coord_ms cap = why->code == COORD_E_SERVER_FULL ? BACKOFF_FULL : BACKOFF_CAP;
+    const unsigned doublings = session->failures < 8 ? session->failures : 8;
+    /* The first retry goes at once. */
+    const coord_ms wait = session->failures == 0 ? 0 : (coord_ms)BACKOFF_FIRST << doublings;
+    session->failures++;
+    session->retry_at = coord_ms_add(now, coord_ms_min(wait, cap));
+    session->why = *why;
+}
+
+static void closed(void *ctx, const struct coord_error *why, coord_ms now)
+{
+    struct coord__postgres_session *session = ctx;
+    const bool was_ready = session->ready;
+    session->ready = false;
+    session->job_count = 0;
+    session->orphan_count = 0;
+    session->orphans_flying = 0;
+    session->overflow = false;
+    back_off(session, why, now);
+    /* A session that was set up a moment ago may be had again; one that never was, not just now. */
+    coord__postgres_all_lost(session, why, now);
+    if (!was_ready) {
+        coord__postgres_all_failed(session, why, now);
+    }
+}
+
+static void end(struct coord__postgres_session *session, const struct coord_error *why,
+                coord_ms now)
+{
+    coord__postgres_close(session->link);
+    closed(session, why, now);
+}
+
+/*
+ * When a silent session is closed. Closing it ends every term that it holds, so silence is waited
+ * out until the first of them has ended by itself.
+ */
+static coord_ms silent_at(const struct coord__postgres_session *session)
+{
+    if (session->job_count == 0) {
+        return COORD_NEVER;
+    }
+    const coord_ms sent = session->jobs[session->first_job].sent;
+    coord_ms hard = COORD_NEVER;
+    for (const struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
+        if (e->held) {
+            hard = coord_ms_min(hard, coord_timing_hard(&e->timing, e->proved));
+        }
+    }
+    const coord_ms patience = coord_ms_add(
+        sent, session->ready ? session->attempt : coord_ms_max(session->attempt, CONNECT_LEAST));
+    return hard == COORD_NEVER ? patience : coord_ms_max(patience, hard);
+}
+
+static bool wanted(const struct coord__postgres_session *session)
+{
+    for (const struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
+        if (e->phase != COORD__POSTGRES_IDLE || e->held || e->unlock_due || e->unlock_flying) {
+            return true;
+        }
+    }
+    return session->orphan_count > 0;
+}
+
+/* Unused, it is given back before the server would end it with a line in its log. */
+static coord_ms idle_at(const struct coord__postgres_session *session)
+{
+    if (!session->ready || session->job_count > 0 || wanted(session)) {
+        return COORD_NEVER;
+    }
+    return coord_ms_add(session->last_sent, session->lease / 4 * 3);
+}
+
+static bool somebody_waits(const struct coord__postgres_session *session)
+{
+    for (const struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
+        if (e->phase == COORD__POSTGRES_WAITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void connect_if_wanted(struct coord__postgres_session *session, coord_ms now)
+{
+    if (!coord__postgres_is_closed(session->link) || !somebody_waits(session)) {
+        return;
+    }
+    if (now < session->retry_at) {
+        coord__postgres_all_failed(session, &session->why, now);
+        return;
+    }
+    coord__postgres_open(session->link, coord_ms_max(session->attempt, CONNECT_LEAST), now);
+    coord__postgres_process(session->link, now);
+}
+
+void coord__postgres_session_process(struct coord__postgres_session *session, coord_ms now)
+{
+    coord__postgres_process(session->link, now);
+    if (session->overflow || now >= silent_at(session)) {
+        struct coord_error why;
+        coord_error_set(&why, COORD_E_NO_ANSWER,
+                        "PostgreSQL did not answer in time: the session is opened again");
+        end(session, &why, now);
+    }
+    if (now >= idle_at(session)) {
+        session->ready = false;
+        coord__postgres_close(session->link);
+    }
+    connect_if_wanted(session, now);
+    coord__postgres_work(session, now);
+    coord__postgres_listen_process(session, now);
+}
+
+void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now)
+{
+    send_settings(session, now);
+}
+
+coord_ms coord__postgres_session_deadline(const struct coord__postgres_session *session)
+{
+    coord_ms at = coord__postgres_deadline(session->link);
+    at = coord_ms_min(at, silent_at(session));
+    at = coord_ms_min(at, idle_at(session));
+    at = coord_ms_min(at, coord__postgres_work_at(session));
+    return coord_ms_min(at, coord__postgres_listen_deadline(session));
+}
