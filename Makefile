@@ -342,10 +342,11 @@ CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 
 .PHONY: lint format format-check tidy analyze fuzz cover
-lint: format-check ## layers, style, contract words, formatting
+lint: format-check ## layers, style, contract words, links, formatting
 	@$(AWK) -f tests/arch/layers.awk $(SOURCES)
 	@$(AWK) -f tests/arch/style.awk $(SOURCES) $(TEST_SOURCES)
 	@$(AWK) -f tests/arch/contracts.awk $(filter %.h,$(SOURCES))
+	@$(AWK) -f tests/arch/links.awk $(wildcard *.md docs/*.md docs/*/*.md) $(filter %.h,$(SOURCES))
 
 # Releases of clang-format differ; .clang-format is for this one.
 FORMAT_RELEASE := 14

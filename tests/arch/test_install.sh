@@ -16,17 +16,22 @@ prefix=$work/prefix
 stage=$work/stage
 
 quiet_make() {
-    env -u MAKEFLAGS -u MAKELEVEL $MAKE BUILD="$B" DEPS=no "$@" >"$work/make" 2>&1 || {
+    $MAKE BUILD="$B" DEPS=no "$@" >"$work/make" 2>&1 || {
         cat "$work/make"
         return 1
     }
+}
+
+# place PREFIX: every directory under it, whatever this make was told.
+place() {
+    echo PREFIX="$1" BINDIR="$1/bin" LIBDIR="$1/lib" INCLUDEDIR="$1/include" MANDIR="$1/share/man"
 }
 
 asked() {
     PKG_CONFIG_PATH=$prefix/lib/pkgconfig "$pkg_config" "$@"
 }
 
-check install__to_a_prefix quiet_make install PREFIX="$prefix"
+check install__to_a_prefix quiet_make install $(place "$prefix") DESTDIR=
 
 lists() {
     for file in "$@"; do
@@ -106,7 +111,7 @@ if [ -e "$prefix/bin/coordctl" ]; then
 fi
 
 staged() {
-    quiet_make install PREFIX=/usr LIBDIR=/usr/lib/here DESTDIR="$stage" || return 1
+    quiet_make install $(place /usr) LIBDIR=/usr/lib/here DESTDIR="$stage" || return 1
     [ -e "$stage/usr/lib/here/libcoord.so.0" ] || { echo "not under LIBDIR"; return 1; }
     if grep -rl "$stage" "$stage" | grep '\.pc$'; then
         echo "names the stage"
@@ -117,8 +122,8 @@ staged() {
 check install__a_stage_is_not_seen_in_what_is_staged staged
 
 uninstalled() {
-    quiet_make uninstall PREFIX="$prefix" &&
-        quiet_make uninstall PREFIX=/usr LIBDIR=/usr/lib/here DESTDIR="$stage" || return 1
+    quiet_make uninstall $(place "$prefix") DESTDIR= &&
+        quiet_make uninstall $(place /usr) LIBDIR=/usr/lib/here DESTDIR="$stage" || return 1
     left=$(find "$prefix" "$stage" ! -type d)
     [ -z "$left" ] || { echo "left behind: $left"; return 1; }
 }

@@ -109,6 +109,30 @@ check contracts__a_function_without_a_comment_is_found refused "coord_y" contrac
 plant coord/x.h "/* ---- all: $said ---- */\n\nCOORD_API int coord_x(void);\n"
 check contracts__a_section_may_say_it_for_all contracts_of coord/x.h
 
+# ---- pages
+
+pages=$(ls *.md docs/*.md docs/*/*.md 2>/dev/null)
+check links__lead_somewhere awk -f "$here/links.awk" $pages $headers
+check blocks__of_pages_compile sh "$here/blocks.sh" $pages
+
+links_of() {
+    in_dir "$work/tree" awk -f "$here/links.awk" "$@"
+}
+plant docs/x.md '# One two: `three`!\n\n[a](x.md#one-two-three) [b](#one-two-three) [c](https://a/b)\n'
+check links__headings_are_found_as_pages_name_them links_of docs/x.md
+plant docs/x.md '[a](y.md)\n'
+check links__a_page_that_is_not_there_is_found refused "docs/x.md:1: y.md is not there" \
+    links_of docs/x.md
+plant docs/x.md '# One\n[a](#two)\n'
+check links__a_heading_that_is_not_there_is_found refused "docs/x.md:2: #two has no such heading" \
+    links_of docs/x.md
+plant coord/x.h ' * Source: docs/x.md#one, tests/unit/test_x.c.\n'
+check links__the_source_of_a_rule_is_looked_for refused "tests/unit/test_x.c is not there" \
+    links_of coord/x.h
+plant docs/x.md '```c\nint main(void) { return x; }\n```\n'
+check blocks__a_program_that_does_not_compile_is_found refused "docs/x.md:1: this program" \
+    in_dir "$work/tree" sh "$here/blocks.sh" docs/x.md
+
 # ---- headers
 
 headers_as() {
