@@ -90,20 +90,26 @@ void coord__lease_start_term(struct coord_lease *lease)
     push_edge(lease, COORD_EDGE_STARTED);
 }
 
+/* Who ends a term like this leaves the next one to others. */
+static bool makes_room(enum coord_end why)
+{
+    return why == COORD_END_STEPPED_DOWN || why == COORD_END_SICK;
+}
+
 void coord__lease_begin_stop(struct coord_lease *lease, enum coord_end why, const char *to)
 {
     struct coord__term *term = &lease->term;
-    if (term->state != COORD__TERM_STARTED) {
-        return; /* one way, once */
+    if (term->state == COORD__TERM_STARTED) { /* one way, once */
+        term->state = COORD__TERM_STOPPING;
+        term->renew_until = coord_ms_add(lease->now, lease->config.timing.grace);
+        push_edge(lease, COORD_EDGE_STOPPING);
+    } else if (term->state != COORD__TERM_STOPPING || !makes_room(why)) {
+        return;
     }
-    term->state = COORD__TERM_STOPPING;
-    term->end = why;
-    term->renew_until = coord_ms_add(lease->now, lease->config.timing.grace);
-    term->successor[0] = '\0';
+    term->end = why; /* of one that stops for another reason as well: it makes room all the same */
     if (to != NULL) {
         (void)snprintf(term->successor, sizeof term->successor, "%s", to);
     }
-    push_edge(lease, COORD_EDGE_STOPPING);
 }
 
 void coord__lease_end_term(struct coord_lease *lease, enum coord_end why)
@@ -148,7 +154,7 @@ void coord__lease_retire_term(struct coord_lease *lease)
     if (term->state != COORD__TERM_STOPPED || !term->acknowledged || lease->release_tries > 0) {
         return;
     }
-    if (term->end == COORD_END_STEPPED_DOWN || term->end == COORD_END_SICK) {
+    if (makes_room(term->end)) {
         lease->aside_until =
             coord_ms_add(lease->now, COORD__RULE(stands_aside, lease->config.timing.lease / 2));
     }

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * tests/unit/test_lease_regress.c - what the simulator has found in the lease machine, by cause.
+ */
+#include "coord/lease.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+enum {
+    L = 3000,
+    START = 100000
+};
+
+struct bench {
+    struct coord_lease lease;
+    struct coord_request request;
+    coord_ms now;
+};
+
+static void begin(struct bench *b)
+{
+    struct coord_lease_config config = {.explicit_ack = true, .seed = 7};
+    assert_int_equal(coord_timing_derive(L, 0, &config.timing, NULL), COORD_OK);
+    b->now = START;
+    coord_lease_init(&b->lease, &config, b->now);
+    coord_lease_stand(&b->lease, b->now);
+}
+
+static void answer(struct bench *b, struct coord_reply reply)
+{
+    b->now++;
+    reply.id = b->request.id;
+    coord_lease_reply(&b->lease, &reply, b->now);
+}
+
+static void ask(struct bench *b, enum coord_verb verb)
+{
+    assert_true(coord_lease_next(&b->lease, b->now, &b->request));
+    assert_int_equal(b->request.verb, verb);
+}
+
+static void tell_edges(struct bench *b)
+{
+    struct coord_edge edge;
+    while (coord_lease_next_edge(&b->lease, &edge)) {
+        coord_lease_edge_done(&b->lease, b->now);
+    }
+}
+
+static void lead(struct bench *b)
+{
+    ask(b, COORD_VERB_ACQUIRE);
+    answer(b, (struct coord_reply){.outcome = COORD_GRANTED, .fence = 7});
+    tell_edges(b);
+    assert_true(coord_lease_leading_at(&b->lease, b->now));
+}
+
+/* It was told COORD_OK, and stood again a moment later. */
+static void test_lease__steps_down_though_it_stops_already(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b);
+    lead(&b);
+    b.now = b.lease.term.soft;
+    COORD_IGNORE(coord_lease_tick(&b.lease, b.now), "no request is outstanding");
+    tell_edges(&b);
+    assert_int_equal(coord_lease_step_down(&b.lease, "b", b.now), COORD_OK);
+    coord_lease_acknowledge(&b.lease, 1, b.now);
+    ask(&b, COORD_VERB_RELEASE);
+    assert_string_equal(b.request.successor, "b");
+    answer(&b, (struct coord_reply){.outcome = COORD_DONE});
+    tell_edges(&b);
+    assert_false(coord_lease_next(&b.lease, b.now, &b.request));
+    b.now += L / 2;
+    ask(&b, COORD_VERB_ACQUIRE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lease__steps_down_though_it_stops_already),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
