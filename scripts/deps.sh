@@ -51,6 +51,7 @@ missing() {
     included hiredis/ $rooms && { library hiredis || echo hiredis; }
     included msgpack $rooms && { library msgpack-c msgpack || echo msgpack; }
     included libpq- $rooms && { library libpq || echo libpq; }
+    included openssl/ $rooms && { library libcrypto || echo libcrypto; }
     included jansson $rooms && { library jansson || echo jansson; }
     included curl/ $rooms && { library libcurl || echo curl; }
     [ "$1" = build ] && return 0
@@ -92,6 +93,7 @@ package() {
             echo libmsgpack-dev
         fi ;;
     apt-get:libpq) echo libpq-dev ;;
+    apt-get:libcrypto) echo libssl-dev ;;
     apt-get:jansson) echo libjansson-dev ;;
     apt-get:curl) echo libcurl4-openssl-dev ;;
     apt-get:cmocka) echo libcmocka-dev ;;
@@ -102,6 +104,7 @@ package() {
     dnf:hiredis) echo hiredis-devel ;;
     dnf:msgpack) echo msgpack-c-devel ;;
     dnf:libpq) echo libpq-devel ;;
+    dnf:libcrypto) echo openssl-devel ;;
     dnf:jansson) echo jansson-devel ;;
     dnf:curl) echo libcurl-devel ;;
     dnf:cmocka) echo libcmocka-devel ;;
@@ -114,6 +117,7 @@ package() {
     apk:hiredis) echo hiredis-dev ;;
     apk:msgpack) echo msgpack-c-dev ;;
     apk:libpq) echo libpq-dev ;;
+    apk:libcrypto) echo openssl-dev ;;
     apk:jansson) echo jansson-dev ;;
     apk:curl) echo curl-dev ;;
     apk:cmocka) echo cmocka-dev ;;
@@ -124,6 +128,7 @@ package() {
     pacman:uuid) echo util-linux-libs ;;
     pacman:msgpack) echo msgpack-c ;;
     pacman:libpq) echo postgresql-libs ;;
+    pacman:libcrypto) echo openssl ;;
     pacman:redis-server) echo valkey ;;
     pacman:c++) echo gcc ;;
     *) echo "$2" ;;
