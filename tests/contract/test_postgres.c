@@ -35,13 +35,8 @@ static void lose(const char *name)
                        "select pg_terminate_backend(pid) from coord.term where name = '%s'", name);
 }
 
-static const struct coord_backend_ops *backend(struct coord_error *error)
-{
-    (void)error;
-    return coord_postgres_elector();
-}
-
-static const struct coord_scheme schemes[] = {{"postgresql", backend}, {NULL, NULL}};
+static const struct coord_scheme schemes[] = {{"postgresql", coord_postgres_elector, NULL},
+                                              {NULL, NULL, NULL}};
 
 int main(void)
 {
