@@ -8,7 +8,7 @@
 const char *sim_promise_name(enum sim_promise promise)
 {
     static const char *const names[] = {"kept", "E1", "E1-work", "E2", "E3",
-                                        "E4",   "E5", "E6",      "E7"};
+                                        "E4",   "E5", "E6",      "E7", "step-down"};
     return names[promise];
 }
 
@@ -156,6 +156,10 @@ void sim_check_edge(struct sim_process *process, const struct coord_edge *edge)
     if (edge->kind == COORD_EDGE_STARTED && process->host.term != 0) {
         sim_broke(world, SIM_E4, "p%u: term %" PRIu64 " begins before the end of term %" PRIu64
                   " was acknowledged", process->index, edge->term, process->host.term);
+    }
+    if (edge->kind == COORD_EDGE_STARTED && sim_local(process) < process->aside_until) {
+        sim_broke(world, SIM_ASIDE, "p%u leads again right after it stepped down",
+                  process->index);
     }
     process->edge_term = edge->term;
     process->edge_kind = edge->kind;

@@ -53,6 +53,7 @@ static void step_down(struct sim_process *process)
     const char *successor = named ? world->processes[to].identity : NULL;
     if (coord_lease_step_down(process->machine, successor, sim_local(process)) == COORD_OK) {
         SIM_TRACE(world, "p%u steps down for %s", process->index, named ? successor : "anybody");
+        process->aside_until = sim_local(process) + process->lease / 2;
     }
 }
 
@@ -118,6 +119,8 @@ static void suffer(struct sim_process *process, enum sim_fault fault)
         sim_plan(world, over, SIM_EVENT_RESUME, process->index, process->resume);
     } else if (sim_chance(&world->random, 1, 4)) {
         sim_host_ends_itself(process);
+    } else if (sim_chance(&world->random, 1, 2)) {
+        sim_host_repeats(process);
     } else {
         coord_lease_renew(process->machine, sim_local(process));
     }
@@ -320,9 +323,33 @@ void sim_fault_server(struct sim_world *world)
 
 /* ---------------------------------------------------------------- the quiet */
 
-/* From here on nothing goes wrong, and everybody stands. */
+/* The leader turns sick, and its host hangs: the others have to do without it. */
+static void hang_leader(struct sim_world *world)
+{
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        struct sim_process *process = &world->processes[i];
+        if (sim_leads(process) && process->host.state == SIM_HOST_WORKING) {
+            process->host.hangs = true;
+            turn_health(process, false);
+            sim_run(process);
+            return;
+        }
+    }
+}
+
+static size_t count_running(const struct sim_world *world)
+{
+    size_t running = 0;
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        running += world->processes[i].elector != NULL;
+    }
+    return running;
+}
+
+/* From here on nothing goes wrong. Everybody stands, but for those who stay dead. */
 void sim_heal(struct sim_world *world)
 {
+    const bool hung_hosts = sim_has(world, SIM_FAULT_HUNG_HOST);
     world->quiet = true;
     SIM_TRACE(world, "faults cease");
     if (world->store == SIM_STORE_REDIS) {
@@ -330,12 +357,15 @@ void sim_heal(struct sim_world *world)
     }
     for (size_t i = 0; i < world->profile.processes; i++) {
         struct sim_process *process = &world->processes[i];
-        if (process->elector == NULL) {
+        if (process->elector != NULL) {
+            recover(process);
+            process->resume++;
+            sim_run(process);
+        } else if (count_running(world) < 1 || !sim_chance(&world->random, 1, 3)) {
             sim_boot(process);
-            continue;
         }
-        recover(process);
-        process->resume++;
-        sim_run(process);
+    }
+    if (hung_hosts && count_running(world) > 1 && sim_chance(&world->random, 1, 2)) {
+        hang_leader(world);
     }
 }

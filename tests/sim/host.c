@@ -96,6 +96,9 @@ static sim_us end_of_work(struct sim_process *process)
 {
     struct sim_world *world = process->world;
     const sim_us hard = hard_at(process);
+    if (process->host.hangs) {
+        return SIM_NEVER / 2;
+    }
     if (sim_has(world, SIM_FAULT_HUNG_HOST) && sim_chance(&world->random, 1, 3)) {
         return hard + sim_below(&world->random, 3 * process->lease * 1000);
     }
@@ -143,15 +146,12 @@ static void told_started(struct sim_process *process, const struct coord_edge *e
 static void told_to_end(struct sim_process *process, const struct coord_edge *edge)
 {
     struct sim_host *host = &process->host;
-    if (edge->kind == COORD_EDGE_STOPPED) {
-        host->stop_told = true;
-    }
     if (host->term != edge->term || host->state == SIM_HOST_ENDING) {
         callback_returns(process); /* it has ended, or is about to end, already */
         return;
     }
     host->state = SIM_HOST_ENDING;
-    plan(process, host->work ? end_of_work(process) : process->world->now);
+    plan(process, host->work || host->hangs ? end_of_work(process) : process->world->now);
     if (host->explicit_ack) {
         callback_returns(process);
     }
@@ -206,6 +206,23 @@ void sim_host_ends_itself(struct sim_process *process)
     if (host->explicit_ack && host->state == SIM_HOST_WORKING) {
         acknowledge(process);
     }
+}
+
+/* It says once more that an earlier term has ended. */
+void sim_host_repeats(struct sim_process *process)
+{
+    if (process->edge_term > 1) {
+        coord_lease_acknowledge(process->machine, process->edge_term - 1, sim_local(process));
+    }
+}
+
+/* A host that hangs comes back. */
+void sim_host_relents(struct sim_process *process)
+{
+    if (process->host.hangs && process->host.state == SIM_HOST_ENDING) {
+        plan(process, process->world->now);
+    }
+    process->host.hangs = false;
 }
 
 void sim_host_died(struct sim_process *process)

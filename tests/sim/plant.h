@@ -3,7 +3,7 @@
  *
  * Faults of stores and networks are planted in the models. Those of the code that ships are
  * planted where it says COORD__RULE(name, expression): the simulator compiles its own copy of
- * that source with the macro of this header, in which a planted rule has another value. In what
+ * that source with the macro of plant_rules.h, in which a planted rule has another value. In what
  * ships COORD__RULE is its expression and nothing else (coord/rule.h).
  */
 #ifndef SIM_PLANT_H
@@ -13,28 +13,77 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(symbol, name, store, schedules within which it must be noticed, what it takes out) */
+#include "tests/sim/fault.h"
+
+/*
+ * X(symbol, name, store, faults that are switched on in each schedule, schedules within which it
+ * must be noticed, what it takes out)
+ */
 #define SIM_PLANTS(X)                                                                              \
-    X(BLIND_RENEWAL, "blind-renewal", "redis", 20000, "a renewal makes a lease that is gone anew") \
-    X(BARE_DELETE, "bare-delete", "redis", 20000, "a resignation deletes whatever lease is there") \
-    X(UNDO_BY_OWNER, "undo-by-owner", "redis", 20000, "an undo does not compare the attempt")      \
-    X(UNORDERED, "unordered", "redis", 20000, "an attempt below the one that holds is granted")    \
-    X(SAME_FENCE, "same-fence", "redis", 20000, "a second attempt keeps the fence of the first")   \
-    X(LEAP_OUTSIDE, "leap-outside", "redis", 20000, "2^32 is added to the maximum, not the clock") \
-    X(RUN_IGNORED, "run-ignored", "redis", 20000, "a record of another run counts as of this one") \
-    X(UPTIME_NOT_ROUNDED, "uptime-not-rounded", "redis", 20000, "uptime is taken to the second")   \
-    X(SEEN_IGNORED, "seen-ignored", "redis", 20000, "no record is clear for who saw a fence")      \
-    X(LONG_LIFE, "long-life", "redis", 20000, "a lease that lives too long is not cut")            \
-    X(LONG_RESERVE, "long-reserve", "redis", 20000, "a reservation outlives what was asked for")   \
-    X(BEHIND_IGNORED, "behind-ignored", "redis", 20000, "a record behind what was seen is trusted")\
-    X(OWN_LEASE, "own-lease", "redis", 20000, "what is owed leaves out one's own lease")           \
-    X(DEBT_DROPPED, "debt-dropped", "redis", 20000, "a grant over one's own dead attempt is clear")\
-    X(REGRANT_DEBT, "regrant-clear", "redis", 20000, "a grant that is given again is clear")       \
-    X(REGRANT_EXPIRY, "regrant-expiry", "redis", 20000, "a grant given again is not prolonged")
+    X(ANCHOR_AT_REPLY, "anchor-at-reply", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_PAUSE, 10000, \
+      "a term counts from the reply of its renewal, not from the sending")                         \
+    X(GRANT_AT_REPLY, "grant-at-reply", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_PAUSE, 20000, \
+      "a term counts from the reply of its grant, not from the sending")                           \
+    X(STALE_YES, "stale-yes", SIM_STORE_REDIS, SIM_FAULT_PAUSE, 1000, \
+      "the deadline is not compared when somebody asks who leads")                                 \
+    X(ALIVE_AFTER_STOPPED, "alive-after-stopped", SIM_STORE_REDIS, SIM_FAULT_WITHDRAW | SIM_FAULT_STEP_DOWN, 1000, \
+      "a term whose resignation was sent goes on saying yes")                                      \
+    X(EARLY_RESIGNATION, "early-resignation", SIM_STORE_REDIS, SIM_FAULT_SLOW_HOST | SIM_FAULT_STEP_DOWN, 1000, \
+      "the return of a callback resigns, though the host acknowledges by a call")                  \
+    X(STRAY_ACKNOWLEDGEMENT, "stray-acknowledgement", SIM_STORE_REDIS, SIM_FAULT_SLOW_HOST | SIM_FAULT_STEP_DOWN, 5000, \
+      "an acknowledgement of another term ends this one")                                          \
+    X(STANDS_BEFORE_HOST, "stands-before-host", SIM_STORE_REDIS, SIM_FAULT_HUNG_HOST | SIM_FAULT_PAUSE, 2000, \
+      "it stands again before its host has acknowledged the last term")                            \
+    X(RENEWS_FOR_EVER, "renews-for-ever", SIM_STORE_REDIS, SIM_FAULT_HUNG_HOST | SIM_FAULT_HEALTH, 2000, \
+      "renewals go on for as long as the host hangs")                                              \
+    X(NOT_ASIDE, "not-aside", SIM_STORE_REDIS, SIM_FAULT_STEP_DOWN, 2000, \
+      "who stepped down stands again at once")                                                     \
+    X(DEBT_STRUCK, "debt-struck", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 20000, \
+      "renewals strike the debt while it is still waited for")                                     \
+    X(JUMP_IGNORED, "jump-ignored", SIM_STORE_REDIS, SIM_FAULT_JUMP, 10000, \
+      "a grant is clear though the server's clock went forward")                                   \
+    X(SEEN_FORGOTTEN, "seen-forgotten", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 10000, \
+      "a candidate does not tell the fence that it has seen")                                      \
+    X(UNDONE_LIVES, "undone-lives", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS, 100000, \
+      "an attempt is asked for again after its undo was sent")                                     \
+    X(UNDO_BY_OWNER, "undo-by-owner", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS, 50000, \
+      "an undo compares the owner, not the attempt")                                               \
+    X(UNORDERED, "unordered", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS | SIM_FAULT_TWICE, 200000, \
+      "an attempt below the one that the lease holds is granted")                                  \
+    X(UNDO_RESIGNS, "undo-resigns", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_WITHDRAW, 20000, \
+      "a candidate that gives up while it waits strikes the debt")                                 \
+    X(BLIND_RENEWAL, "blind-renewal", SIM_STORE_REDIS, SIM_FAULT_PAUSE, 2000, \
+      "a renewal makes a lease anew that is gone, or another's")                                   \
+    X(BARE_DELETE, "bare-delete", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_STEP_DOWN, 2000, \
+      "a resignation deletes whatever lease is there")                                             \
+    X(SAME_FENCE, "same-fence", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_LOSS, 10000, \
+      "a second attempt keeps the fence of the first")                                             \
+    X(LEAP_OUTSIDE, "leap-outside", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 10000, \
+      "2^32 is added to the maximum, not to the clock")                                            \
+    X(RUN_IGNORED, "run-ignored", SIM_STORE_REDIS, SIM_FAULT_RESTART, 2000, \
+      "a record of another run counts as one of this run")                                         \
+    X(OWN_LEASE, "own-lease", SIM_STORE_REDIS, SIM_FAULT_RESTART, 50000, \
+      "what is owed leaves out one's own lease")                                                   \
+    X(UPTIME_NOT_ROUNDED, "uptime-not-rounded", SIM_STORE_REDIS, SIM_FAULT_RESTART, 20000, \
+      "uptime, in whole seconds, is taken for the age of the run")                                 \
+    X(UPTIME_OF_PROMOTED, "uptime-of-promoted", SIM_STORE_REDIS, SIM_FAULT_PROMOTE, 10000, \
+      "the uptime of a promoted replica is taken for the age of its run")                          \
+    X(SEEN_IGNORED, "seen-ignored", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 2000, \
+      "no record is clear for one who has seen a fence")                                           \
+    X(LONG_LIFE, "long-life", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL, 5000, \
+      "a lease that outlives what was asked for is not cut")                                       \
+    X(LONG_RESERVE, "long-reserve", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, \
+      "a reservation that outlives what was asked for is not cut")                                 \
+    X(DEBT_DROPPED, "debt-dropped", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_STALL, 20000, \
+      "a grant over one's own dead attempt is clear")                                              \
+    X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000, \
+      "a grant that is given again is clear")                                                      \
+    X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000, \
+      "a grant that is given again is not prolonged")
 
 enum sim_plant {
     SIM_PLANT_NONE = 0,
-#define X(symbol, name, store, schedules, text) SIM_PLANT_##symbol,
+#define X(symbol, name, store, faults, schedules, text) SIM_PLANT_##symbol,
     SIM_PLANTS(X)
 #undef X
     SIM_PLANT_COUNT
@@ -49,11 +98,15 @@ static inline bool sim_planted(enum sim_plant plant)
 
 struct sim_plant_info {
     const char *name;
-    const char *store;
+    enum sim_store store;
+    uint32_t faults;    /* enum sim_fault */
     uint64_t schedules; /* within which it must be noticed */
     const char *text;
 };
 
 extern const struct sim_plant_info sim_plants[SIM_PLANT_COUNT];
+
+/* Find one by name; SIM_PLANT_NONE: there is none. */
+enum sim_plant sim_plant_named(const char *name);
 
 #endif /* SIM_PLANT_H */

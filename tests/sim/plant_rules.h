@@ -9,6 +9,28 @@
 
 #include "tests/sim/plant.h"
 
-#define COORD__RULE(name, expression) COORD__RULE_##name(expression)
+#define COORD__RULE(name, expression) SIM_RULE_##name(expression)
+
+#define SIM_RULE(plant, planted, expression)                                                       \
+    (sim_planted(SIM_PLANT_##plant) ? (planted) : (expression))
+
+/* coord/lease.c */
+#define SIM_RULE_stands_aside(e) SIM_RULE(NOT_ASIDE, 0, e)
+#define SIM_RULE_acknowledges_its_own_term(e) SIM_RULE(STRAY_ACKNOWLEDGEMENT, false, e)
+#define SIM_RULE_stopping_renews_for_grace(e) SIM_RULE(RENEWS_FOR_EVER, true, e)
+#define SIM_RULE_stands_after_its_host(e)                                                          \
+    SIM_RULE(STANDS_BEFORE_HOST, lease->term.state == COORD__TERM_STOPPED || (e), e)
+#define SIM_RULE_tells_what_it_saw(e) SIM_RULE(SEEN_FORGOTTEN, 0, e)
+#define SIM_RULE_waits_without_having_led(e) SIM_RULE(DEBT_STRUCK, true, e)
+#define SIM_RULE_stopped_is_no(e)                                                                  \
+    SIM_RULE(ALIVE_AFTER_STOPPED, lease->term.state == COORD__TERM_STOPPED || (e), e)
+#define SIM_RULE_hard_at_the_call(e) SIM_RULE(STALE_YES, true, e)
+#define SIM_RULE_return_is_no_acknowledgement(e) SIM_RULE(EARLY_RESIGNATION, true, e)
+
+/* coord/lease_reply.c */
+#define SIM_RULE_grant_counts_from_sending(e) SIM_RULE(GRANT_AT_REPLY, lease->now, e)
+#define SIM_RULE_renewal_counts_from_sending(e) SIM_RULE(ANCHOR_AT_REPLY, lease->now, e)
+#define SIM_RULE_jump_makes_owed(e) SIM_RULE(JUMP_IGNORED, false, e)
+#define SIM_RULE_attempt_dies_with_its_undo(e) SIM_RULE(UNDONE_LIVES, 0, e)
 
 #endif /* SIM_PLANT_RULES_H */

@@ -59,6 +59,7 @@ void sim_boot(struct sim_process *process)
     process->contact = 0;
     process->knew_clock = 0;
     process->edge_term = 0;
+    process->aside_until = 0;
     process->edge_kind = COORD_EDGE_STOPPED;
     process->grant_count = 0;
     SIM_TRACE(world, "p%u boots as owner %" PRIu32 ", lease %" PRIu64 ", rank %u", process->index,
@@ -119,6 +120,7 @@ void sim_run(struct sim_process *process)
     for (int round = 0; round < ROUNDS; round++) {
         coord_elector_process(process->elector, now);
         now = sim_local(process);
+        sim_check_leaders(world);
         sim_host_watch(process);
         if (!sim_host_edges(process)) {
             break;

@@ -85,6 +85,7 @@ void sim_choose(struct sim_world *world)
             profile->faults |= (uint32_t)shares[i].fault;
         }
     }
+    profile->faults |= sim_plants[sim_plant_now].faults;
     profile->processes = some_processes(random);
     profile->leases = (unsigned)sim_between(random, 6, 16);
     profile->trouble = (unsigned)sim_between(random, 2, 60);

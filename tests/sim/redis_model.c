@@ -28,7 +28,9 @@ static bool same_run(const struct sim_redis *redis, uint32_t run)
 static coord_ms age_of_run(const struct sim_redis *redis, sim_us at)
 {
     const uint64_t now_s = sim_clock_us(&redis->wall, at) / 1000000;
-    if (!redis->may_info || redis->was_promoted || now_s <= redis->started_s) {
+    const bool unknown =
+        redis->was_promoted && !sim_planted(SIM_PLANT_UPTIME_OF_PROMOTED);
+    if (!redis->may_info || unknown || now_s <= redis->started_s) {
         return 0;
     }
     const coord_ms shown = (now_s - redis->started_s) * 1000;
@@ -102,7 +104,7 @@ static struct worth worth_of(const struct sim_redis *redis, const struct sim_red
     const uint64_t stored = record->fenced ? record->fence : 0;
     const uint64_t seen = call->seen;
     const bool seen_counts = seen > 0 && !sim_planted(SIM_PLANT_SEEN_IGNORED);
-    const bool behind = seen > stored && !sim_planted(SIM_PLANT_BEHIND_IGNORED);
+    const bool behind = seen > stored;
     uint64_t leap = (uint64_t)1 << 32;
     coord_ms owed = call->lease;
     if (record->fenced && !sound) {
@@ -184,7 +186,7 @@ static void acquire_held(struct sim_redis *redis, const struct sim_redis_call *c
     } else if (lease->attempt == call->attempt && debt != COORD_NEVER) {
         answer->outcome = COORD_GRANTED;
         answer->fence = lease->fence;
-        answer->owed = sim_planted(SIM_PLANT_REGRANT_DEBT) ? 0 : debt;
+        answer->owed = sim_planted(SIM_PLANT_REGRANT_CLEAR) ? 0 : debt;
         if (!sim_planted(SIM_PLANT_REGRANT_EXPIRY)) {
             lease->expires_ms = wall_ms(redis, at) + call->lease;
         }
@@ -281,6 +283,9 @@ static void undo(struct sim_redis *redis, const struct sim_redis_call *call, sim
     if (sim_redis_holds(redis, at) && lease->owner == call->owner &&
         (lease->attempt <= call->attempt || sim_planted(SIM_PLANT_UNDO_BY_OWNER))) {
         redis->data.lease.present = false;
+        if (sim_planted(SIM_PLANT_UNDO_RESIGNS)) {
+            record->debt = 0;
+        }
         answer->published = true;
     }
     if (!record->fenced || record->owner != call->owner || record->attempt < call->attempt) {

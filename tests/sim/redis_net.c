@@ -106,6 +106,12 @@ void sim_net_init(struct sim_world *world)
     if (!sim_chance(&world->random, 1, 4)) {
         net->redis.started_s -= 1000000;
     }
+    if (sim_chance(&world->random, 1, 4)) { /* the operator has said that nobody leads */
+        const struct sim_redis_call call = {.verb = COORD_VERB_INIT, .successor = SIM_NOBODY};
+        struct sim_redis_answer answer;
+        sim_redis_execute(&net->redis, &call, 0, &answer);
+        net->snapshot = net->redis.data;
+    }
 }
 
 /* ---------------------------------------------------------------- requests */
@@ -129,6 +135,7 @@ static void request(struct coord_elector *elector, const struct coord_request *a
     call->connection = link->connection;
     call->server = net->epoch;
     call->id = asked->id;
+    call->innocent = process->machine->seen == 0;
     call->answer = (struct sim_redis_answer){.asked_for = SIM_NOBODY, .holder = SIM_NOBODY};
     call->request = (struct sim_redis_call){.verb = asked->verb,
                                             .identity = process->index,
@@ -192,7 +199,7 @@ static void note_grant(struct sim_world *world, const struct sim_call *call)
     }
     /* Data was lost, and one who never saw the name cannot know. */
     if (net->lost_at > 0 && world->now < net->lost_at + window && got->no_record &&
-        call->request.seen == 0 && check->void_until < net->lost_at + window) {
+        call->innocent && check->void_until < net->lost_at + window) {
         check->void_until = net->lost_at + window;
     }
     /* The clock went forward, and one who had not asked before cannot see it. */

@@ -81,8 +81,11 @@ static void leave(struct sim_world *world)
     world->check.leader_by = 0;
     for (size_t i = 0; i < world->profile.processes; i++) {
         struct sim_process *process = &world->processes[i];
-        sim_withdraw(process);
-        sim_run(process);
+        if (process->elector != NULL) {
+            sim_host_relents(process);
+            sim_withdraw(process);
+            sim_run(process);
+        }
     }
     sim_plan(world, world->now + 4 * world->profile.lease_max * 1000, SIM_EVENT_END, 0, 0);
 }

@@ -11,6 +11,7 @@
 
 #include "coord/elector.h"
 #include "tests/sim/clock.h"
+#include "tests/sim/fault.h"
 #include "tests/sim/plant.h"
 #include "tests/sim/random.h"
 #include "tests/sim/redis_model.h"
@@ -21,42 +22,6 @@ enum {
     SIM_CALLS = 256, /* requests and replies under way */
     SIM_TERMS = 512, /* that led, in one schedule */
     SIM_GRANTS = 16  /* remembered of each process */
-};
-
-enum sim_store {
-    SIM_STORE_REDIS = 0,
-    SIM_STORE_FILE = 1,
-    SIM_STORES
-};
-
-/* What may happen in a schedule; each seed switches some of it on. */
-enum sim_fault {
-    SIM_FAULT_LOSS = 1 << 0,    /* requests and replies get lost */
-    SIM_FAULT_SLOW = 1 << 1,    /* they take up to two attempts */
-    SIM_FAULT_STALL = 1 << 2,   /* a connection stands still, and delivers later */
-    SIM_FAULT_TWICE = 1 << 3,   /* a request is executed twice */
-    SIM_FAULT_PAUSE = 1 << 4,   /* SIGSTOP, SIGCONT */
-    SIM_FAULT_STALE = 1 << 5,   /* ... between reading the clock and using it */
-    SIM_FAULT_KILL = 1 << 6,
-    SIM_FAULT_WITHDRAW = 1 << 7,
-    SIM_FAULT_STEP_DOWN = 1 << 8,
-    SIM_FAULT_ASK = 1 << 9,     /* step-down asked for from outside */
-    SIM_FAULT_HEALTH = 1 << 10,
-    SIM_FAULT_CANDIDACY = 1 << 11, /* pause and resume */
-    SIM_FAULT_SLOW_HOST = 1 << 12, /* its work ends late, up to hard */
-    SIM_FAULT_HUNG_HOST = 1 << 13, /* its work is ended by hard, and acknowledged much later */
-    SIM_FAULT_RESTART = 1 << 14,   /* of the server: empty, from a snapshot, with everything */
-    SIM_FAULT_FLUSH = 1 << 15,     /* FLUSHALL; the file is removed */
-    SIM_FAULT_PROMOTE = 1 << 16,   /* a replica that lags becomes the primary */
-    SIM_FAULT_JUMP = 1 << 17,      /* the server's clock steps */
-    SIM_FAULT_NO_INFO = 1 << 18,   /* the run cannot be read */
-    SIM_FAULT_LEASES = 1 << 19,    /* members with different leases */
-    SIM_FAULT_RANKS = 1 << 20,
-    SIM_FAULT_LATE = 1 << 21,      /* processes wake late */
-    SIM_FAULT_TORN = 1 << 22,      /* file: reads beside a writer are torn */
-    SIM_FAULT_COPY = 1 << 23,      /* file: replaced by a copy, truncated */
-    SIM_FAULT_NAMESPACE = 1 << 24, /* file: a member of another time namespace */
-    SIM_FAULT_REBOOT = 1 << 25     /* file: the host starts anew */
 };
 
 /* The promises, as docs/guarantees.md names them. */
@@ -70,6 +35,7 @@ enum sim_promise {
     SIM_E5,   /* a grant of one's own looked foreign */
     SIM_E6,   /* something was left behind, or it did not end in time */
     SIM_E7,   /* no leader within the bound */
+    SIM_ASIDE, /* who stepped down leads again at once */
     SIM_PROMISES
 };
 
@@ -99,7 +65,7 @@ struct sim_host {
     bool explicit_ack;
     bool callback;   /* an edge was taken and is not done */
     bool work;       /* something is being done under the fence */
-    bool stop_told;  /* STOPPED was told */
+    bool hangs;      /* until everybody leaves */
     uint64_t term;
     uint64_t fence;
     coord_ms hard;    /* the guardian ends the work then, by the clock of the host */
@@ -144,7 +110,7 @@ struct sim_process {
 
     uint64_t edge_term; /* what E4 saw last */
     enum coord_edge_kind edge_kind;
-    bool was_leading;
+    coord_ms aside_until; /* it stepped down: not before that */
 };
 
 /* ---------------------------------------------------------------- events */
@@ -184,6 +150,7 @@ struct sim_call {
     uint32_t connection;
     uint32_t server;     /* server epoch that it was sent to */
     uint64_t id;
+    bool innocent; /* it had never heard of a fence of this name */
     sim_us executed;
     struct sim_redis_call request;
     struct sim_redis_answer answer;
@@ -301,6 +268,8 @@ void sim_host_watch(struct sim_process *process);
 bool sim_host_works(struct sim_process *process);
 void sim_host_ends_itself(struct sim_process *process);
 void sim_host_died(struct sim_process *process);
+void sim_host_relents(struct sim_process *process);
+void sim_host_repeats(struct sim_process *process);
 
 /* ---- faults.c ---- */
 void sim_fault_process(struct sim_process *process);
