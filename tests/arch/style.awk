@@ -7,7 +7,7 @@ BEGIN {
     # given. Word, then why. (strcpy is between fields of one size, which -D_FORTIFY_SOURCE sees.)
     banned["strcat"] = banned["sprintf"] = banned["vsprintf"] = \
         banned["gets"] = "has no bound: use snprintf or memcpy"
-    banned["strncpy"] = banned["strncat"] = "cuts without a NUL: use snprintf or memcpy"
+    banned["strncpy"] = "cuts without a NUL: use snprintf or memcpy"
     banned["strtok"] = banned["rand"] = banned["srand"] = banned["localtime"] = banned["gmtime"] = \
         banned["ctime"] = banned["asctime"] = banned["strerror_l"] = "keeps a state of its own"
     banned["atoi"] = banned["atol"] = banned["atoll"] = banned["atof"] = \
@@ -102,6 +102,9 @@ FNR == 2 && index($0, file " - ") == 0 && file !~ /^tests\/fuzz\/corpus/ {
         before = RSTART > 1 ? substr(rest, RSTART - 1, 1) : ""
         rest = substr(rest, RSTART + RLENGTH)
         sub(/ *$/, "", word)
+        if (file ~ /^tests\// && word ~ /^(popen|system)$/) {
+            continue
+        }
         if (word in banned && before != "." && before != ">") {
             complain(word "() " banned[word])
         }
