@@ -211,6 +211,8 @@ SIM := $(if $(SIM_MAIN),$(B)/tests/sim/sim)
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAYS := $(patsubst %,$(B)/tests/fuzz/replay_%,$(FUZZ_NAMES))
 FUZZERS := $(patsubst %,$(B)/tests/fuzz/fuzz_%,$(FUZZ_NAMES))
+VECTOR_FILES := $(patsubst tests/vectors/%.json,%,$(wildcard tests/vectors/*.json))
+VECTORS := $(patsubst %,$(B)/tests/vectors_%,$(VECTOR_FILES))
 BENCHES := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 
 $(B)/tests/libsupport.a: $(call obj,$(SUPPORT_SRC))
@@ -265,6 +267,13 @@ $(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/test
 	$(say) LD $@
 	$(call link_test)
 
+# tests/vectors/NAME.json is run by what NAME*.c and vectors.c make.
+$(foreach file,$(VECTOR_FILES),$(eval $(B)/tests/vectors_$(file): \
+  $(call obj,$(wildcard tests/vectors/$(file)*.c) tests/vectors/vectors.c) $(B)/libcoord-core.a))
+$(VECTORS):
+	$(say) LD $@
+	$(call link_test,$(call libs,libcrypto))
+
 $(FUZZERS): $(B)/tests/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libcoord-core.a
 	$(say) LD $@
 	$(call link_test,-fsanitize=fuzzer)
@@ -283,6 +292,7 @@ RUN = ASAN_OPTIONS='$(ASAN_OPTIONS)' UBSAN_OPTIONS='$(UBSAN_OPTIONS)' TSAN_OPTIO
 items = $(foreach binary,$(1),'$(patsubst $(B)/tests/%,%,$(binary)): $(binary)')
 shell_items = $(foreach test,$(wildcard tests/$(1)/test_*.sh),'$(patsubst tests/%.sh,%,$(test)): sh $(test)')
 replay_items = $(foreach name,$(FUZZ_NAMES),'fuzz/$(name): $(B)/tests/fuzz/replay_$(name) tests/fuzz/corpus/$(name)')
+vector_items = $(foreach file,$(VECTOR_FILES),'vectors/$(file): $(B)/tests/vectors_$(file) tests/vectors/$(file).json')
 of_kind = $(filter $(B)/tests/$(1)/%,$(TEST_BINS))
 # They look at the libraries as they are shipped.
 arch_items = $(if $(SAN)$(filter 0,$(ARCH)),,$(call items,$(call of_kind,arch)) $(call shell_items,arch))
@@ -292,7 +302,7 @@ QUICK := $(call of_kind,unit) $(filter %memory,$(call of_kind,contract))
 THOROUGH := $(foreach kind,unit contract trace sim fault integration,$(call of_kind,$(kind)))
 
 .PHONY: tests check test check-sim check-backends sim bench deps demo _check _test _demo
-tests: $(TEST_BINS) $(REPLAYS) $(SIM) ## build the tests without running them
+tests: $(TEST_BINS) $(REPLAYS) $(VECTORS) $(SIM) ## build the tests without running them
 
 deps: ## install what building and testing need (DEPS=no: only say so)
 	@DEPS='$(DEPS)' CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' sh scripts/deps.sh ensure $(or $(FOR),test)
@@ -303,14 +313,16 @@ with_deps = @DEPS='$(DEPS)' CC='$(CC)' CXX='$(CXX)' PKG_CONFIG='$(PKG_CONFIG)' s
 check: ## the quick tests: unit, contract on memory, simulator smoke, architecture
 	$(call with_deps,test)
 	@$(MAKE) _check
-_check: lib cli $(QUICK) $(REPLAYS) $(SIM)
-	@$(RUN) $(call items,$(QUICK)) $(call replay_items) $(call sim_items,$(SMOKE_SEEDS)) $(arch_items)
+_check: lib cli $(QUICK) $(REPLAYS) $(VECTORS) $(SIM)
+	@$(RUN) $(call items,$(QUICK)) $(call replay_items) $(call vector_items) \
+	  $(call sim_items,$(SMOKE_SEEDS)) $(arch_items)
 
 test: ## all tests, with real servers
 	$(call with_deps,test)
 	@$(MAKE) _test
 _test: all tests
-	@$(RUN) $(call items,$(THOROUGH)) $(call replay_items) $(call sim_items,$(SEEDS)) \
+	@$(RUN) $(call items,$(THOROUGH)) $(call replay_items) $(call vector_items) \
+	  $(call sim_items,$(SEEDS)) \
 	  $(foreach kind,integration fault,$(call shell_items,$(kind))) $(arch_items)
 
 check-backends: ## the tests that need a server: contract, fault, integration

@@ -5,6 +5,8 @@
  * values they have, to be echoed. A message is what coord itself acts on: every value has its
  * type, every time its offset, every id its length. Keys that are not known are skipped in both;
  * of a key that comes twice the last one counts.
+ *
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
  */
 #ifndef COORD_MESSAGE_H
 #define COORD_MESSAGE_H

@@ -134,6 +134,12 @@ enum coord_message_fault coord_view(const void *bytes, size_t count, struct coor
     return COORD_FAULT_NONE;
 }
 
+bool coord__view_scalar(const void *bytes, size_t count, struct coord_value *out)
+{
+    struct coord__scan scan = {bytes, (const unsigned char *)bytes + count, 1, 0, COORD_FAULT_NONE};
+    return coord__msgpack_scan(&scan, out) && scan.at == scan.end;
+}
+
 /* ---- reading ---- */
 
 void coord_walk_begin(const struct coord_value *container, struct coord_walk *walk)
@@ -192,7 +198,7 @@ bool coord_view_is(const struct coord_value *value, const char *text, size_t byt
         return false;
     }
     if (!value->escaped) {
-        return value->count == bytes && memcmp(value->of.text, text, bytes) == 0;
+        return value->count == bytes && (bytes == 0 || memcmp(value->of.text, text, bytes) == 0);
     }
     const char *at = value->of.text;
     const char *end = at + value->count;

@@ -4,6 +4,8 @@
  * Bytes from a bus are walked once, within bounds that no declared length can move, and then read
  * through these views. Nothing is copied and nothing is allocated; a view lives as long as the
  * bytes do.
+ *
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
  */
 #ifndef COORD_MESSAGE_VIEW_H
 #define COORD_MESSAGE_VIEW_H
@@ -173,6 +175,9 @@ const unsigned char *coord__json_gap(const unsigned char *at, const unsigned cha
 
 /* One character of a JSON text that was checked, at most four bytes. */
 size_t coord__json_character(const char **at, const char *end, char out[4]);
+
+/* A scalar of msgpack alone, which need not be a map. */
+bool coord__view_scalar(const void *bytes, size_t count, struct coord_value *out);
 
 /* How many bytes of well-formed UTF-8 lie there, from the start to the first fault. */
 size_t coord__utf8_span(const unsigned char *bytes, size_t count);

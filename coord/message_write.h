@@ -3,6 +3,8 @@
  *
  * A writer does not fail half-way: after the first thing that does not fit it writes nothing more,
  * and coord_writer_finish() says so.
+ *
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
  */
 #ifndef COORD_MESSAGE_WRITE_H
 #define COORD_MESSAGE_WRITE_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * coord/time_text.h - instants as ISO 8601 text: what the seed library writes, and all it reads.
+ *
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
  */
 #ifndef COORD_TIME_TEXT_H
 #define COORD_TIME_TEXT_H

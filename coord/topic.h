@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * coord/topic.h - the names of the topics that a fleet talks on, one for each type of message.
+ *
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
  */
 #ifndef COORD_TOPIC_H
 #define COORD_TOPIC_H

@@ -41,7 +41,8 @@ included() {
 }
 
 rooms="coord connections electors brokers runtime cli"
-test_rooms="tests/support tests/unit tests/contract tests/fault tests/integration tests/sim"
+test_rooms="tests/support tests/unit tests/contract tests/fault tests/integration tests/sim
+tests/vectors tests/fuzz"
 
 # One word for each thing that is missing.
 missing() {
@@ -57,6 +58,7 @@ missing() {
     [ "$1" = build ] && return 0
     have "$cxx" || echo c++
     library cmocka || echo cmocka
+    included openssl/ $test_rooms && { library libcrypto || echo libcrypto; }
     included jansson $test_rooms && { library jansson || echo jansson; }
     if ls electors/redis*.c >/dev/null 2>&1; then
         have redis-server || echo redis-server
