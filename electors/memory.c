@@ -79,8 +79,9 @@ static void add_user(struct coord_memory_state *state)
     pthread_mutex_unlock(&state->lock);
 }
 
-static struct coord_memory_state *get_named(const char *name)
+struct coord_memory_state *coord_memory_state_named(const char *name)
 {
+    COORD_ASSERT(name[0] != '\0');
     pthread_mutex_lock(&named_lock);
     struct coord_memory_state *state = named;
     while (state != NULL && strcmp(state->name, name) != 0) {
@@ -137,7 +138,7 @@ static struct coord_memory_state *state_of(const struct coord_elector_config *co
         return config->backend_ctx;
     }
     if (name != NULL && name[0] != '\0') {
-        return get_named(name);
+        return coord_memory_state_named(name);
     }
     *alone = true;
     return coord_memory_state_new();

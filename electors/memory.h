@@ -40,6 +40,16 @@ COORD_API const struct coord_backend_ops *coord_memory_elector(void);
 COORD_API struct coord_memory_state *coord_memory_state_new(void);
 
 /**
+ * The state that `memory:NAME` means in this process, made where there is none yet.
+ *
+ * @param name  as in the URI, decoded; at least one byte.
+ * @return      NULL: out of memory; else give it back with coord_memory_state_free().
+ * Thread: any.   Blocks: never.   Allocates: once.   Calls back: never.
+ * Source: docs/guide.md#memory, tests/contract/test_memory.c.
+ */
+COORD_API struct coord_memory_state *coord_memory_state_named(const char *name);
+
+/**
  * Give a state back. It lives on until its last elector is gone.
  *
  * @param state  NULL: nothing happens.

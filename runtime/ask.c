@@ -37,6 +37,7 @@ static bool leads(const struct coord_election *election, coord_ms now)
 static void acknowledge_ended_term(struct coord_election *election, coord_ms now)
 {
     const struct coord__term *term = &election->lease->term;
+    coord_lease_acknowledge(election->lease, 0, now); /* time may have ended it, undriven */
     if (term->state == COORD__TERM_STOPPED) {
         coord__acknowledge(election, term->number, now);
     }
