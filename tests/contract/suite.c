@@ -278,7 +278,12 @@ static int tear_down(void **state)
 
 static void run_case(void **state)
 {
+    static bool started;
     struct suite_world *world = *state;
+    if (!started && world->store->start != NULL) {
+        world->store->start(); /* inside a case, as it may skip: then each one does */
+        started = true;
+    }
     world->line->run(world);
 }
 
@@ -316,9 +321,6 @@ int suite_run(const struct suite_store *store)
                 }
             }
         }
-    }
-    if (store->start != NULL) {
-        store->start();
     }
     const int failed = _cmocka_run_group_tests(store->name, tests, count, NULL, NULL);
     if (store->stop != NULL) {

@@ -17,7 +17,7 @@ struct suite_store {
     const char *name; /* such as "memory" */
     const struct coord_scheme *schemes;
     coord_ms ttl;                   /* of most cases: short, and still fit for a busy machine */
-    void (*start)(void);            /* once; may be NULL */
+    void (*start)(void);            /* before the first case; may skip; may be NULL */
     void (*stop)(void);             /* once; may be NULL */
     const char *(*uri)(void);       /* of the store */
     const char *bad_option;         /* an option of its own with a value that it refuses, or NULL */
