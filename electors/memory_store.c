@@ -208,10 +208,7 @@ static void init_record(const struct member *m, struct record *r, struct coord_r
                         coord_ms now)
 {
     if (is_held(r, now)) {
-        reply->outcome = COORD_FAILED;
-        COORD_IGNORE(coord_error_set(&reply->error, COORD_E_BUSY,
-                                     "%s leads %s: have it step down first", r->identity, r->name),
-                     "it is the reply");
+        reply->outcome = COORD_HELD;
         return;
     }
     r->held = false;

@@ -150,7 +150,11 @@ enum coord_err coord_election_init_record(struct coord_election *election, coord
     coord__pin(election);
     const struct coord_request what = {.verb = COORD_VERB_INIT};
     enum coord_outcome outcome = COORD_FREE;
-    const enum coord_err rc = query_patiently(election, &what, until, &outcome, error);
+    enum coord_err rc = query_patiently(election, &what, until, &outcome, error);
+    if (rc == COORD_OK && outcome == COORD_HELD) {
+        rc = coord_error_set(error, COORD_E_BUSY, "%s leads %s: have it step down first",
+                             election->lease->leader.identity, election->name);
+    }
     coord__unpin(election);
     coord__leave(runtime);
     return rc;

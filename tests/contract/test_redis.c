@@ -38,9 +38,8 @@ int main(void)
                                       .start = start,
                                       .stop = stop,
                                       .uri = uri,
-                                      .bad_option = "takeover=maybe",
+                                      .bad_option = "prefix={x}",
                                       .contends = true,
-                                      .lose = lose,
-                                      .terms = 1000};
+                                      .lose = lose};
     return suite_run(&store);
 }
