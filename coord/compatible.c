@@ -278,7 +278,7 @@ static enum coord_err read(struct coord_compatible *c, enum coord_message_type t
         fault = coord_record_check(out);
     }
     /* The seed library keeps peers in a map, whose keys cannot be lists or maps. */
-    if (fault == COORD_FAULT_NONE &&
+    if (fault == COORD_FAULT_NONE && type != COORD_MESSAGE_WORK_ASSIGNMENT &&
         (out->field[0].kind == COORD_KIND_ARRAY || out->field[0].kind == COORD_KIND_MAP ||
          out->field[0].kind == COORD_KIND_OTHER)) {
         fault = COORD_FAULT_WRONG_TYPE;

@@ -255,6 +255,9 @@ static json_t *remove_peer(struct run *run, const json_t *id)
 {
     static struct bytes in;
     struct coord_value value = view_of(id, &in);
+    if (json_is_array(id) || json_is_object(id)) {
+        return vectors_error(); /* no key of a map in the original; here no peer has such an id */
+    }
     return json_boolean(coord_compatible_remove_peer(run->coordinator, &value));
 }
 
