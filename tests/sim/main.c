@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * tests/sim/main.c - the command: many seeds, one seed with its trace, or a planted fault.
+ * tests/sim/main.c - the command: many seeds, one seed with its trace, or planted faults.
  */
+#include <errno.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,32 +12,309 @@
 
 #include "tests/sim/world.h"
 
+enum {
+    EXIT_BROKEN = 1,
+    EXIT_USAGE = 2,
+    JOBS_MAX = 64,
+    SHOWN_MAX = 20
+};
+
+static const char usage[] =
+    "usage: sim [--seeds N] [--first K] [--store redis|file|all] [--jobs J]\n"
+    "       sim --replay SEED [--store redis|file] [--plant FAULT] [--trace]\n"
+    "       sim --plant FAULT|all [--seeds N]\n"
+    "       sim --list-faults\n"
+    "\n"
+    "Runs schedules of simulated elections, one for each seed from K on, and checks the promises\n"
+    "of docs/guarantees.md after every event. A schedule that breaks one is printed with the\n"
+    "command that runs it again. A planted fault takes one rule out: it has to be noticed.\n";
+
+struct options {
+    uint64_t seeds;
+    uint64_t first;
+    uint64_t replay;
+    bool replays;
+    bool traces;
+    bool lists;
+    bool redis;
+    bool file;
+    const char *plant;
+    unsigned jobs;
+};
+
 static struct sim_world world;
+
+static const char *store_name(enum sim_store store)
+{
+    return store == SIM_STORE_REDIS ? "redis" : "file";
+}
+
+/* ---------------------------------------------------------------- what is asked for */
+
+static bool read_number(const char *text, uint64_t *out)
+{
+    char *end = NULL;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0';
+}
+
+static bool read_store(const char *text, struct options *options)
+{
+    options->redis = strcmp(text, "redis") == 0 || strcmp(text, "all") == 0;
+    options->file = strcmp(text, "file") == 0 || strcmp(text, "all") == 0;
+    return options->redis || options->file;
+}
+
+static bool read_jobs(const char *text, struct options *options)
+{
+    uint64_t jobs = 0;
+    const bool good = read_number(text, &jobs) && jobs >= 1 && jobs <= JOBS_MAX;
+    options->jobs = (unsigned)jobs;
+    return good;
+}
+
+static bool read_option(int letter, const char *value, struct options *options)
+{
+    switch (letter) {
+    case 'n':
+        return read_number(value, &options->seeds);
+    case 'f':
+        return read_number(value, &options->first);
+    case 'r':
+        options->replays = true;
+        return read_number(value, &options->replay);
+    case 's':
+        return read_store(value, options);
+    case 'j':
+        return read_jobs(value, options);
+    case 'p':
+        options->plant = value;
+        return strcmp(value, "all") == 0 || sim_plant_named(value) != SIM_PLANT_NONE;
+    case 't':
+        options->traces = true;
+        return true;
+    case 'l':
+        options->lists = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool read_options(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"seeds", required_argument, NULL, 'n'},  {"first", required_argument, NULL, 'f'},
+        {"store", required_argument, NULL, 's'},  {"jobs", required_argument, NULL, 'j'},
+        {"replay", required_argument, NULL, 'r'}, {"plant", required_argument, NULL, 'p'},
+        {"trace", no_argument, NULL, 't'},        {"list-faults", no_argument, NULL, 'l'},
+        {NULL, 0, NULL, 0}};
+    int letter = 0;
+    while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (!read_option(letter, optarg, options)) {
+            return false;
+        }
+    }
+    if (optind < argc && !read_number(argv[optind++], &options->seeds)) {
+        return false;
+    }
+    if (optind < argc && !read_number(argv[optind++], &options->first)) {
+        return false;
+    }
+    return optind == argc;
+}
+
+/* ---------------------------------------------------------------- one seed, and many */
+
+static void print_broken(enum sim_store store, uint64_t seed)
+{
+    const struct sim_check *check = &world.check;
+    printf("%s seed %" PRIu64 " breaks %s at %" PRIu64 " ms: %s\n", store_name(store), seed,
+           sim_promise_name(check->broken), check->broken_at / 1000, check->text);
+}
+
+static void print_command(enum sim_store store, uint64_t seed)
+{
+    printf("    build/tests/sim/sim --store %s --replay %" PRIu64 "%s%s --trace\n",
+           store_name(store), seed, sim_plant_now != SIM_PLANT_NONE ? " --plant " : "",
+           sim_plant_now != SIM_PLANT_NONE ? sim_plants[sim_plant_now].name : "");
+}
+
+static int replay(const struct options *options)
+{
+    enum sim_store store = options->redis ? SIM_STORE_REDIS : SIM_STORE_FILE;
+    if (options->plant != NULL) {
+        sim_plant_now = sim_plant_named(options->plant);
+        store = sim_plants[sim_plant_now].store;
+    }
+    sim_schedule(&world, store, options->replay, options->traces ? stdout : NULL);
+    if (world.check.broken == SIM_KEPT) {
+        printf("%s seed %" PRIu64 " keeps every promise\n", store_name(store), options->replay);
+        return EXIT_SUCCESS;
+    }
+    print_broken(store, options->replay);
+    return EXIT_BROKEN;
+}
+
+static void add_counts(struct sim_counts *sum, const struct sim_counts *part)
+{
+    sum->schedules += part->schedules;
+    sum->events += part->events;
+    sum->terms += part->terms;
+    sum->grants += part->grants;
+    sum->owed += part->owed;
+    sum->outside += part->outside;
+    sum->bound_used = sum->bound_used > part->bound_used ? sum->bound_used : part->bound_used;
+    for (int i = 0; i < SIM_PROMISES; i++) {
+        sum->broken[i] += part->broken[i];
+    }
+}
+
+/* Every jobs-th seed. */
+static void run_share(const struct options *options, enum sim_store store, unsigned job)
+{
+    unsigned shown = 0;
+    for (uint64_t i = job; i < options->seeds; i += options->jobs) {
+        sim_schedule(&world, store, options->first + i, NULL);
+        if (world.check.broken != SIM_KEPT && shown++ < SHOWN_MAX) {
+            print_broken(store, options->first + i);
+            print_command(store, options->first + i);
+        }
+    }
+    fflush(stdout);
+}
+
+/* A child for each job; what it counted comes back through a pipe. */
+static bool run_jobs(const struct options *options, enum sim_store store, struct sim_counts *sum)
+{
+    int ends[2];
+    bool good = pipe(ends) == 0;
+    fflush(stdout);
+    for (unsigned job = 0; good && job < options->jobs; job++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            run_share(options, store, job);
+            const bool told = write(ends[1], &world.counts, sizeof world.counts) ==
+                              (ssize_t)sizeof world.counts;
+            _exit(told ? 0 : 1);
+        }
+        good = child > 0;
+    }
+    for (unsigned job = 0; good && job < options->jobs; job++) {
+        int status = 0;
+        struct sim_counts part;
+        good = wait(&status) > 0 && status == 0 && read(ends[0], &part, sizeof part) > 0;
+        if (good) {
+            add_counts(sum, &part);
+        }
+    }
+    return good;
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int run_seeds(const struct options *options, enum sim_store store)
+{
+    struct sim_counts sum = {.schedules = 0};
+    const double began = seconds();
+    if (!run_jobs(options, store, &sum)) {
+        printf("%s: a job ended before its time\n", store_name(store));
+        return EXIT_BROKEN;
+    }
+    const double took = seconds() - began;
+    printf("%s: %" PRIu64 " schedules from seed %" PRIu64 ", %" PRIu64 " terms, %" PRIu64
+           " grants of which %" PRIu64 " owed, %.1f s, %.0f schedules/s\n",
+           store_name(store), sum.schedules, options->first, sum.terms, sum.grants, sum.owed, took,
+           (double)sum.schedules / took);
+    printf("%s: %" PRIu64 " moments of two leaders where that is not promised; a leader within "
+           "%.1f %% of the bound\n",
+           store_name(store), sum.outside, (double)sum.bound_used / 10);
+    int result = EXIT_SUCCESS;
+    for (int i = SIM_KEPT + 1; i < SIM_PROMISES; i++) {
+        if (sum.broken[i] > 0) {
+            printf("%s: %s broken in %" PRIu64 " schedules\n", store_name(store),
+                   sim_promise_name((enum sim_promise)i), sum.broken[i]);
+            result = EXIT_BROKEN;
+        }
+    }
+    return result;
+}
+
+/* ---------------------------------------------------------------- planted faults */
+
+static int notice(const struct options *options, enum sim_plant plant)
+{
+    const struct sim_plant_info *info = &sim_plants[plant];
+    const uint64_t most = options->seeds > 0 ? options->seeds : info->schedules;
+    const uint64_t needed = sim_notice(&world, plant, options->first, most);
+    if (needed == 0) {
+        printf("%-22s NOT noticed in %" PRIu64 " schedules: %s\n", info->name, most, info->text);
+        return EXIT_BROKEN;
+    }
+    printf("%-22s %-9s after %6" PRIu64 " schedules: %s\n", info->name,
+           sim_promise_name(world.check.broken), needed, info->text);
+    return EXIT_SUCCESS;
+}
+
+static int notice_all(const struct options *options)
+{
+    int result = EXIT_SUCCESS;
+    if (strcmp(options->plant, "all") != 0) {
+        result = notice(options, sim_plant_named(options->plant));
+        sim_plant_now = sim_plant_named(options->plant);
+        if (result == EXIT_SUCCESS) {
+            print_command(sim_plants[sim_plant_now].store, world.seed);
+        }
+        return result;
+    }
+    for (int i = SIM_PLANT_NONE + 1; i < SIM_PLANT_COUNT; i++) {
+        result |= notice(options, (enum sim_plant)i);
+    }
+    return result;
+}
+
+static int list_faults(void)
+{
+    for (int i = SIM_PLANT_NONE + 1; i < SIM_PLANT_COUNT; i++) {
+        printf("%-22s %-6s %s\n", sim_plants[i].name, store_name(sim_plants[i].store),
+               sim_plants[i].text);
+    }
+    return EXIT_SUCCESS;
+}
 
 int main(int argc, char **argv)
 {
-    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000;
-    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-    FILE *trace = argc > 3 ? stdout : NULL;
-    if (getenv("PLANT")) {
-        for (int i = 1; i < SIM_PLANT_COUNT; i++) {
-            if (!strcmp(sim_plants[i].name, getenv("PLANT"))) sim_plant_now = (enum sim_plant)i;
-        }
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    struct options options = {.first = 1, .redis = true, .file = true, .jobs = 1};
+    if (processors > 1) {
+        options.jobs = processors < JOBS_MAX ? (unsigned)processors : JOBS_MAX;
     }
-    int shown = 0;
-    for (uint64_t s = first; s < first + n; s++) {
-        sim_schedule(&world, SIM_STORE_REDIS, s, trace);
-        if (world.check.broken && shown++ < 20) {
-            printf("seed %" PRIu64 ": %s at %" PRIu64 ": %s\n", s,
-                   sim_promise_name(world.check.broken), world.check.broken_at/1000, world.check.text);
-        }
+    if (!read_options(argc, argv, &options)) {
+        fputs(usage, stderr);
+        return EXIT_USAGE;
     }
-    struct sim_counts *c = &world.counts;
-    printf("schedules %" PRIu64 " events %" PRIu64 " terms %" PRIu64 " grants %" PRIu64 " owed %" PRIu64 " outside %" PRIu64 " bound %" PRIu64 "\n",
-           c->schedules, c->events, c->terms, c->grants, c->owed, c->outside, c->bound_used);
-    for (int i = 0; i < SIM_PROMISES; i++) {
-        printf("%s %" PRIu64 "  ", sim_promise_name((enum sim_promise)i), c->broken[i]);
+    if (options.lists) {
+        return list_faults();
     }
-    printf("\n");
-    return 0;
+    if (options.replays) {
+        return replay(&options);
+    }
+    if (options.plant != NULL) {
+        return notice_all(&options);
+    }
+    options.seeds = options.seeds > 0 ? options.seeds : 10000;
+    int result = EXIT_SUCCESS;
+    if (options.redis) {
+        result |= run_seeds(&options, SIM_STORE_REDIS);
+    }
+    if (options.file) {
+        result |= run_seeds(&options, SIM_STORE_FILE);
+    }
+    return result;
 }

@@ -68,6 +68,8 @@
       "uptime, in whole seconds, is taken for the age of the run")                                 \
     X(UPTIME_OF_PROMOTED, "uptime-of-promoted", SIM_STORE_REDIS, SIM_FAULT_PROMOTE, 10000, \
       "the uptime of a promoted replica is taken for the age of its run")                          \
+    X(AGE_OF_OLD_RUN, "age-of-old-run", SIM_STORE_REDIS, SIM_FAULT_RESTART, 10000,                 \
+      "how long a client has known a run counts for another one as well")                          \
     X(SEEN_IGNORED, "seen-ignored", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 2000, \
       "no record is clear for one who has seen a fence")                                           \
     X(LONG_LIFE, "long-life", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL, 5000, \

@@ -24,8 +24,8 @@ static bool same_run(const struct sim_redis *redis, uint32_t run)
     return sim_planted(SIM_PLANT_RUN_IGNORED) || (run != NO_RUN && run == run_of(redis));
 }
 
-/* For how long this run has lasted at least; a promoted replica cannot tell. */
-static coord_ms age_of_run(const struct sim_redis *redis, sim_us at)
+/* For how long this run has lasted by the server's uptime; a promoted replica cannot tell. */
+static coord_ms age_by_uptime(const struct sim_redis *redis, sim_us at)
 {
     const uint64_t now_s = sim_clock_us(&redis->wall, at) / 1000000;
     const bool unknown =
@@ -35,6 +35,16 @@ static coord_ms age_of_run(const struct sim_redis *redis, sim_us at)
     }
     const coord_ms shown = (now_s - redis->started_s) * 1000;
     return sim_planted(SIM_PLANT_UPTIME_NOT_ROUNDED) ? shown : shown - 1000;
+}
+
+/* ... or by what the client has known of it. */
+static coord_ms age_of_run(const struct sim_redis *redis, const struct sim_redis_call *call,
+                           sim_us at)
+{
+    const coord_ms age = age_by_uptime(redis, at);
+    const uint32_t run = run_of(redis);
+    const bool met = run != NO_RUN && call->run == run;
+    return met || sim_planted(SIM_PLANT_AGE_OF_OLD_RUN) ? coord_ms_max(age, call->age) : age;
 }
 
 bool sim_redis_holds(struct sim_redis *redis, sim_us at)
@@ -110,7 +120,7 @@ static struct worth worth_of(const struct sim_redis *redis, const struct sim_red
     if (record->fenced && !sound) {
         owed = coord_ms_max(owed, coord_ms_max(record->lease, record->debt));
     } else if (!record->fenced) {
-        owed = sound && !seen_counts && age_of_run(redis, at) > owed ? 0 : owed;
+        owed = sound && !seen_counts && age_of_run(redis, call, at) > owed ? 0 : owed;
     } else if (!behind && same_run(redis, record->run)) {
         leap = 0;
         owed = record->debt;
@@ -119,7 +129,7 @@ static struct worth worth_of(const struct sim_redis *redis, const struct sim_red
         if (sim_planted(SIM_PLANT_OWN_LEASE)) {
             owed = coord_ms_max(record->lease, record->debt);
         }
-        owed = !behind && age_of_run(redis, at) > owed ? 0 : owed;
+        owed = !behind && age_of_run(redis, call, at) > owed ? 0 : owed;
     }
     uint64_t fence = stored + 1 > seen + 1 ? stored + 1 : seen + 1;
     if (sim_planted(SIM_PLANT_LEAP_OUTSIDE)) {
@@ -153,7 +163,6 @@ static void grant(struct sim_redis *redis, const struct sim_redis_call *call, bo
                                            .fence = worth.fence,
                                            .lease = call->lease,
                                            .expires_ms = wall_ms(redis, at) + call->lease};
-    data->record.present = true;
     data->record.fenced = true;
     data->record.run = run_of(redis);
     data->record.owner = call->owner;
@@ -245,8 +254,11 @@ static void renew(struct sim_redis *redis, const struct sim_redis_call *call, si
     answer->outcome = COORD_RENEWED;
     answer->owed = COORD_NEVER;
     data->lease.expires_ms = wall_ms(redis, at) + call->lease;
-    if (data->record.fenced && data->record.fence == call->fence) {
+    if (data->record.fenced && data->record.fence == call->fence && call->touches) {
         data->record.debt = call->led ? 0 : coord_ms_max(data->record.debt, call->debt);
+        if (call->led && call->run != NO_RUN && call->run == run_of(redis)) {
+            data->record.run = call->run; /* what was lost with the former one has ended */
+        }
     }
     if (data->ask.present && data->ask.fence == call->fence &&
         data->ask.expires_ms > wall_ms(redis, at)) {
@@ -289,7 +301,6 @@ static void undo(struct sim_redis *redis, const struct sim_redis_call *call, sim
         answer->published = true;
     }
     if (!record->fenced || record->owner != call->owner || record->attempt < call->attempt) {
-        record->present = true;
         record->undone = call->owner;
         record->undone_attempt = call->attempt;
     }
@@ -335,8 +346,7 @@ static void init_name(struct sim_redis *redis, const struct sim_redis_call *call
         return;
     }
     answer->outcome = COORD_DONE;
-    redis->data.record = (struct sim_redis_record){.present = true,
-                                                   .fenced = true,
+    redis->data.record = (struct sim_redis_record){.fenced = true,
                                                    .run = run_of(redis),
                                                    .fence = worth_of(redis, call, true, at).fence,
                                                    .successor = SIM_NOBODY};

@@ -25,8 +25,7 @@ struct sim_redis_lease {
 
 /* The fence's hash. */
 struct sim_redis_record {
-    bool present; /* an undo alone leaves one without a fence */
-    bool fenced;
+    bool fenced; /* an undo alone leaves one without a fence */
     uint32_t run;
     uint32_t owner;
     uint64_t attempt;
@@ -69,6 +68,9 @@ struct sim_redis_call {
     uint8_t identity;
     uint8_t successor;
     bool led;
+    bool touches;  /* RENEW: the record is written as well */
+    uint32_t run;  /* ACQUIRE: the run that the client has met; RENEW: to put into the record */
+    coord_ms age;  /* ACQUIRE: for how long it has known that run */
     uint32_t owner;
     uint64_t attempt;
     uint64_t fence;

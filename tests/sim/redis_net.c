@@ -13,6 +13,10 @@ struct redis_state {
     struct sim_process *process;
     bool outstanding;
     uint64_t id;
+    bool settled;  /* the record says that this term led */
+    bool touches;  /* the outstanding renewal writes it */
+    uint32_t run;  /* that the record names */
+    uint32_t adopts; /* the outstanding renewal puts it into the record; 0: none */
     int reply; /* index of the call whose reply was read, -1: none */
 };
 
@@ -50,7 +54,32 @@ static void open_link(struct sim_world *world, struct sim_link *link)
     link->connection++;
     link->open = true;
     link->stalled_until = 0;
-    link->last_arrival = world->now + 2 * one_way(world); /* there and back, before any request */
+    /* There and back, before any request. */
+    link->greeted_at = world->now + 2 * one_way(world);
+    link->last_arrival = link->greeted_at;
+}
+
+/* Which run it speaks with is told as it connects, and its age counts from there. */
+static void meet_run(struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    struct sim_link *link = &world->net.links[process->index];
+    if (!link->open || link->greeted_at == 0 || world->now < link->greeted_at) {
+        return;
+    }
+    const uint32_t run = world->net.redis.may_info ? world->net.redis.run : 0;
+    link->greeted_at = 0;
+    if (run != link->run) {
+        link->run = run;
+        link->run_since = sim_local(process);
+    }
+}
+
+static coord_ms age_of_run(const struct sim_process *process)
+{
+    const struct sim_link *link = &process->world->net.links[process->index];
+    const coord_ms age = link->run != 0 ? sim_local(process) - link->run_since : 0;
+    return age - age / COORD_RATE_ERROR_DIVISOR;
 }
 
 static sim_us arrival(struct sim_world *world, struct sim_link *link)
@@ -116,6 +145,35 @@ void sim_net_init(struct sim_world *world)
 
 /* ---------------------------------------------------------------- requests */
 
+/* A plain renewal touches the lease alone; see electors/redis.c. */
+static void add_run(struct redis_state *state, struct sim_redis_call *call)
+{
+    const struct sim_link *link = &state->process->world->net.links[state->process->index];
+    const coord_ms age = age_of_run(state->process);
+    if (call->verb == COORD_VERB_ACQUIRE) {
+        call->run = link->run;
+        call->age = age;
+    } else if (call->verb == COORD_VERB_RENEW) {
+        const bool adopts = call->led && link->run != state->run && age > call->lease;
+        state->adopts = adopts ? link->run : 0;
+        state->touches = call->led && (!state->settled || adopts);
+        call->touches = !call->led || state->touches;
+        call->run = state->adopts;
+    }
+}
+
+static void note_answer(struct redis_state *state, enum coord_outcome outcome)
+{
+    const struct sim_link *link = &state->process->world->net.links[state->process->index];
+    if (outcome == COORD_GRANTED) {
+        state->settled = false;
+        state->run = link->run;
+    } else if (outcome == COORD_RENEWED && state->touches) {
+        state->settled = true;
+        state->run = state->adopts != 0 ? link->run : state->run;
+    }
+}
+
 static void request(struct coord_elector *elector, const struct coord_request *asked, coord_ms now)
 {
     struct redis_state *state = coord_backend_state(elector);
@@ -125,6 +183,7 @@ static void request(struct coord_elector *elector, const struct coord_request *a
     struct sim_link *link = &net->links[process->index];
     (void)now;
     COORD_ASSERT(!state->outstanding);
+    meet_run(process);
     if (!link->open) {
         open_link(world, link);
     }
@@ -148,6 +207,7 @@ static void request(struct coord_elector *elector, const struct coord_request *a
                                             .lease = asked->lease,
                                             .debt = asked->debt,
                                             .reserve = asked->reserve};
+    add_run(state, &call->request);
     state->outstanding = true;
     state->id = asked->id;
     SIM_TRACE(world, "p%u asks %u #%" PRIu64 " attempt %" PRIu64 " fence %" PRIu64 " led %d",
@@ -361,6 +421,7 @@ static void process_redis(struct coord_elector *elector, coord_ms now)
         }
         SIM_TRACE(world, "p%u reads #%" PRIu64 ": %u", process->index, call.id,
                   (unsigned)call.answer.outcome);
+        note_answer(state, call.answer.outcome);
         deliver(elector, &call, now);
     }
     if (process->wants_hint) {
@@ -389,7 +450,8 @@ static enum coord_err init(struct coord_elector *elector, const struct coord_ele
     (void)error;
     state->process = config->backend_ctx;
     state->reply = -1;
-    state->process->world->net.links[state->process->index].open = false;
+    state->process->world->net.links[state->process->index] = (struct sim_link){
+        .connection = state->process->world->net.links[state->process->index].connection};
     return COORD_OK;
 }
 

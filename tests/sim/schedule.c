@@ -181,3 +181,15 @@ void sim_schedule(struct sim_world *world, enum sim_store store, uint64_t seed, 
     }
     finish(world);
 }
+
+uint64_t sim_notice(struct sim_world *world, enum sim_plant plant, uint64_t first, uint64_t most)
+{
+    uint64_t needed = 0;
+    sim_plant_now = plant;
+    for (uint64_t i = 0; i < most && needed == 0; i++) {
+        sim_schedule(world, sim_plants[plant].store, first + i, NULL);
+        needed = world->check.broken != SIM_KEPT ? i + 1 : 0;
+    }
+    sim_plant_now = SIM_PLANT_NONE;
+    return needed;
+}

@@ -159,6 +159,9 @@ struct sim_call {
 struct sim_link {
     uint32_t connection; /* number; grows with each one that is opened */
     bool open;
+    sim_us greeted_at; /* then it knows with which run it speaks */
+    uint32_t run;      /* the last one that it met; 0: none */
+    coord_ms run_since;
     sim_us last_arrival; /* bytes of one connection do not overtake each other */
     sim_us stalled_until;
 };
@@ -298,5 +301,7 @@ const char *sim_promise_name(enum sim_promise promise);
 /* ---- schedule.c ---- */
 /* Run one schedule. Its verdict is in world->check; counts grow. */
 void sim_schedule(struct sim_world *world, enum sim_store store, uint64_t seed, FILE *trace);
+/* Plant a fault and run until it is noticed. @return how many schedules that took; 0: too many. */
+uint64_t sim_notice(struct sim_world *world, enum sim_plant plant, uint64_t first, uint64_t most);
 
 #endif /* SIM_WORLD_H */

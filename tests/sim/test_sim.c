@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/test_sim.c - a few thousand schedules, every planted fault, and that a seed is a
+ * schedule: the same one each time, byte for byte.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/world.h"
+
+static struct sim_world world;
+
+static void keep_promises(enum sim_store store, uint64_t seeds)
+{
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        sim_schedule(&world, store, seed, NULL);
+        if (world.check.broken != SIM_KEPT) {
+            fail_msg("seed %llu breaks %s: %s; run build/tests/sim/sim --store %s --replay %llu "
+                     "--trace",
+                     (unsigned long long)seed, sim_promise_name(world.check.broken),
+                     world.check.text, store == SIM_STORE_REDIS ? "redis" : "file",
+                     (unsigned long long)seed);
+        }
+    }
+}
+
+static char *trace_of(enum sim_store store, uint64_t seed, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *trace = open_memstream(&text, bytes);
+    assert_non_null(trace);
+    sim_schedule(&world, store, seed, trace);
+    assert_int_equal(fclose(trace), 0);
+    return text;
+}
+
+static void test_sim__keeps_every_promise_on_redis(void **state)
+{
+    (void)state;
+    keep_promises(SIM_STORE_REDIS, 3000);
+}
+
+static void test_sim__replays_a_seed_byte_for_byte(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        size_t first_bytes = 0;
+        size_t second_bytes = 0;
+        char *first = trace_of(SIM_STORE_REDIS, seed, &first_bytes);
+        sim_schedule(&world, SIM_STORE_REDIS, seed + 1000, NULL); /* leaves nothing behind */
+        char *second = trace_of(SIM_STORE_REDIS, seed, &second_bytes);
+        assert_true(first_bytes > 1000);
+        assert_int_equal(first_bytes, second_bytes);
+        assert_memory_equal(first, second, first_bytes);
+        free(first);
+        free(second);
+    }
+}
+
+static void test_sim__tracing_changes_nothing(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        size_t bytes = 0;
+        sim_schedule(&world, SIM_STORE_REDIS, seed, NULL);
+        const sim_us ended = world.now;
+        free(trace_of(SIM_STORE_REDIS, seed, &bytes));
+        assert_int_equal(world.now, ended);
+    }
+}
+
+static void test_sim__notices_every_planted_fault(void **state)
+{
+    (void)state;
+    for (int i = SIM_PLANT_NONE + 1; i < SIM_PLANT_COUNT; i++) {
+        if (sim_notice(&world, (enum sim_plant)i, 1, sim_plants[i].schedules) == 0) {
+            fail_msg("%s was not noticed in %llu schedules", sim_plants[i].name,
+                     (unsigned long long)sim_plants[i].schedules);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sim__keeps_every_promise_on_redis),
+        cmocka_unit_test(test_sim__replays_a_seed_byte_for_byte),
+        cmocka_unit_test(test_sim__tracing_changes_nothing),
+        cmocka_unit_test(test_sim__notices_every_planted_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
