@@ -379,18 +379,18 @@ static void take_result(struct coord__postgres *pg, PGresult *result)
         PQclear(pg->rows);
         pg->rows = result;
         return;
+    } else if (PQresultStatus(result) == PGRES_COMMAND_OK && pg->flying[pg->first].prepares) {
+        /* It stays prepared, whatever becomes of the transaction. */
+        pg->flying[pg->first].prepares = false;
+        pg->prepared |= 1u << pg->flying[pg->first].index;
     }
     PQclear(result);
 }
 
 static void finish_reply(struct coord__postgres *pg, coord_ms now)
 {
-    const struct flying f = pg->flying[pg->first];
     pg->first = (pg->first + 1) % COORD__POSTGRES_FLYING_MAX;
     pg->count--;
-    if (f.prepares && pg->reply.error.code == COORD_OK) {
-        pg->prepared |= 1u << f.index;
-    }
     /* Handlers may send, or close: the answer is taken out first. */
     struct coord__postgres_reply reply = pg->reply;
     PGresult *rows = pg->rows;
