@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ * tests/fault/test_postgres_guard.c - writes that a stale leader cannot make, and takeovers that
+ * wait for those that are open.
+ */
+#include "tests/support/postgres_world.h"
+
+#include <inttypes.h>
+
+static void must(PGconn *conn, const char *text)
+{
+    const char *state = postgres_server_try(conn, "%s", text);
+    if (state[0] != '\0') {
+        fail_msg("%s: %s", text, state);
+    }
+}
+
+/* Open a transaction with the guard in it. @return the guard's SQLSTATE. */
+static const char *guard(PGconn *conn, const char *name, uint64_t fence)
+{
+    must(conn, "begin");
+    return postgres_server_try(conn, "select coord.fence('%s', %" PRIu64 ")", name, fence);
+}
+
+static void set_up_work(void)
+{
+    postgres_server_do(&world_server, "drop table if exists work; create table work (v text)");
+}
+
+static int64_t written(void)
+{
+    return postgres_server_ask(&world_server, "select count(*) from work");
+}
+
+static void test_postgres_guard__a_paused_leaders_late_write_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "paused");
+    set_up_work();
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    assert_string_equal(guard(work, w.name, a->fence), "");
+    must(work, "insert into work values ('in time')");
+    must(work, "commit");
+    candidate_stand(b);
+    candidates_until(&w.all, b, candidate_is_held);
+    a->frozen = true; /* as SIGSTOP does */
+    candidates_until(&w.all, b, candidate_leads);
+    candidates_turn(&w.all, 0);
+    /* The paused one goes on where it was: it believed to lead, and writes. */
+    assert_string_equal(guard(work, w.name, a->fence), "STALE");
+    must(work, "rollback");
+    assert_string_equal(guard(work, w.name, b->fence), "");
+    must(work, "insert into work values ('by its successor')");
+    must(work, "commit");
+    assert_int_equal(written(), 2);
+    a->frozen = false;
+    assert_false(candidate_leads(a));
+    PQfinish(work);
+    world_close(&w);
+}
+
+static void test_postgres_guard__a_resigned_or_unknown_term_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "refused");
+    struct candidate *a = world_join(&w);
+    PGconn *work = postgres_server_connect(&world_server);
+    assert_string_equal(guard(work, w.name, 1), "STALE");
+    must(work, "rollback");
+    candidate_win(&w.all, a);
+    assert_string_equal(guard(work, w.name, a->fence + 1), "STALE");
+    must(work, "rollback");
+    must(work, "begin");
+    assert_string_equal(postgres_server_try(work, "select coord.fence('%s', null)", w.name),
+                        "STALE");
+    must(work, "rollback");
+    candidate_resign(&w.all, a);
+    assert_string_equal(guard(work, w.name, a->fence), "STALE");
+    PQfinish(work);
+    world_close(&w);
+}
+
+static void test_postgres_guard__escapes_the_name_itself(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "escape");
+    w.wish.name = "caf\xc3\xa9 {100%}";
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    must(work, "set client_encoding = 'UTF8'");
+    assert_string_equal(guard(work, w.wish.name, a->fence), "");
+    must(work, "rollback");
+    must(work, "set client_encoding = 'LATIN1'");
+    assert_string_equal(guard(work, "caf\xe9 {100%}", a->fence), "");
+    PQfinish(work);
+    world_close(&w);
+}
+
+static void test_postgres_guard__isolation_above_read_committed_is_refused(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "isolation");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    static const char *const levels[] = {"repeatable read", "serializable"};
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(postgres_server_try(work, "begin isolation level %s", levels[i]), "");
+        assert_string_equal(
+            postgres_server_try(work, "select coord.fence('%s', %" PRIu64 ")", w.name, a->fence),
+            "25001");
+        must(work, "rollback");
+    }
+    PQfinish(work);
+    world_close(&w);
+}
+
+static void test_postgres_guard__an_idle_transaction_holds_up_a_takeover_for_a_lease(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "idle");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    assert_string_equal(guard(work, w.name, a->fence), "");
+    candidate_resign(&w.all, a); /* clear, were it not for the open work */
+    const coord_ms asked = coord_clock_now();
+    candidate_stand(b);
+    candidates_until(&w.all, b, candidate_waits);
+    candidates_until(&w.all, b, candidate_leads);
+    /* The guard has bounded the transaction by the lease; nobody leads beside it. */
+    assert_true(coord_clock_now() - asked >= 500);
+    assert_string_not_equal(postgres_server_try(work, "commit"), "");
+    PQfinish(work);
+    world_close(&w);
+}
+
+static void test_postgres_guard__keeps_a_shorter_bound_of_the_caller(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "bound");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    static const struct {
+        const char *set;
+        const char *want;
+    } cases[] = {{"0", "1s"}, {"500ms", "500ms"}, {"2min", "1s"}, {"1d", "1s"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_string_equal(postgres_server_try(work,
+                                                "set idle_in_transaction_session_timeout = '%s'",
+                                                cases[i].set),
+                            "");
+        assert_string_equal(guard(work, w.name, a->fence), "");
+        PGresult *result = PQexec(work, "show idle_in_transaction_session_timeout");
+        assert_string_equal(PQgetvalue(result, 0, 0), cases[i].want);
+        PQclear(result);
+        must(work, "commit");
+    }
+    PGresult *result = PQexec(work, "show idle_in_transaction_session_timeout");
+    assert_string_equal(PQgetvalue(result, 0, 0), "1d"); /* the caller's own is back */
+    PQclear(result);
+    PQfinish(work);
+    world_close(&w);
+}
+
+static void test_postgres_guard__work_that_outlasts_a_lease_is_named(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "active");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    must(work, "set application_name = 'the reports job'");
+    assert_string_equal(guard(work, w.name, a->fence), "");
+    assert_int_equal(PQsendQuery(work, "select pg_sleep(60)"), 1);
+    candidate_free(&w.all, a);
+    candidate_stand(b);
+    candidates_until_error(&w.all, b, COORD_E_BLOCKED_BY_FENCED_WORK);
+    assert_false(candidate_leads(b));
+    assert_non_null(strstr(world_explain(b), "the reports job"));
+    postgres_server_do(&world_server, "select pg_cancel_backend(%d)", PQbackendPID(work));
+    PQclear(PQgetResult(work));
+    must(work, "rollback");
+    candidates_until(&w.all, b, candidate_leads);
+    assert_int_equal(b->lease->error.code, COORD_OK);
+    PQfinish(work);
+    world_close(&w);
+}
+
+/* Writers that follow one another without a gap, each longer than the successor asks. */
+static void test_postgres_guard__writers_do_not_starve_the_successor(void **state)
+{
+    (void)state;
+    enum {
+        WRITERS = 8
+    };
+    struct world w;
+    world_open(&w, "starve");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    const uint64_t fence = a->fence;
+    PGconn *work[WRITERS];
+    char text[256];
+    snprintf(text, sizeof text,
+             "begin; select coord.fence('%s', %" PRIu64 "); select pg_sleep(0.3); commit", w.name,
+             fence);
+    for (size_t i = 0; i < WRITERS; i++) {
+        work[i] = postgres_server_connect(&world_server);
+        assert_int_equal(PQsetnonblocking(work[i], 1), 0);
+    }
+    candidate_free(&w.all, a);
+    candidate_stand(b);
+    const coord_ms guard_at = coord_clock_now() + CANDIDATE_PATIENCE;
+    for (size_t turn = 0; !candidate_leads(b); turn++) {
+        PGconn *conn = work[turn % WRITERS];
+        assert_int_equal(PQconsumeInput(conn), 1);
+        if (!PQisBusy(conn)) {
+            PGresult *result = PQgetResult(conn);
+            if (result == NULL) {
+                assert_int_equal(PQsendQuery(conn, text), 1);
+            }
+            PQclear(result);
+        }
+        candidates_turn(&w.all, 5);
+        assert_true(coord_clock_now() < guard_at);
+    }
+    for (size_t i = 0; i < WRITERS; i++) {
+        PQfinish(work[i]);
+    }
+    world_close(&w);
+}
+
+static void test_postgres_guard__a_writer_needs_execute_alone(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "writer");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    postgres_server_do(&world_server,
+                       "create role writer login; grant usage on schema coord to writer; "
+                       "grant execute on function coord.fence(text, bigint) to writer");
+    PGconn *work = postgres_server_connect(&world_server);
+    must(work, "set role writer");
+    assert_string_equal(guard(work, w.name, a->fence), "");
+    must(work, "commit");
+    assert_string_equal(postgres_server_try(work, "select fence from coord.term"), "42501");
+    assert_string_equal(postgres_server_try(work, "update coord.term set fence = 1"), "42501");
+    PQfinish(work);
+    postgres_server_do(&world_server, "drop owned by writer; drop role writer");
+    world_close(&w);
+}
+
+/* What the own thread left open: release waits at nothing of it, and the successor's gate does. */
+static void test_postgres_guard__a_release_goes_through_ones_own_open_work(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "through");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    assert_string_equal(guard(work, w.name, a->fence), "");
+    candidate_resign(&w.all, a);
+    assert_int_equal(a->lease->release, COORD_RELEASE_RELEASED);
+    must(work, "commit");
+    PQfinish(work);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_postgres_guard__a_paused_leaders_late_write_is_refused),
+        cmocka_unit_test(test_postgres_guard__a_resigned_or_unknown_term_is_refused),
+        cmocka_unit_test(test_postgres_guard__escapes_the_name_itself),
+        cmocka_unit_test(test_postgres_guard__isolation_above_read_committed_is_refused),
+        cmocka_unit_test(test_postgres_guard__an_idle_transaction_holds_up_a_takeover_for_a_lease),
+        cmocka_unit_test(test_postgres_guard__keeps_a_shorter_bound_of_the_caller),
+        cmocka_unit_test(test_postgres_guard__work_that_outlasts_a_lease_is_named),
+        cmocka_unit_test(test_postgres_guard__writers_do_not_starve_the_successor),
+        cmocka_unit_test(test_postgres_guard__a_writer_needs_execute_alone),
+        cmocka_unit_test(test_postgres_guard__a_release_goes_through_ones_own_open_work),
+    };
+    return cmocka_run_group_tests(tests, world_start, world_stop);
+}
