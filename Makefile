@@ -331,16 +331,16 @@ check-backends: ## the tests that need a server: contract, fault, integration
 _check-backends: all tests
 	@$(RUN) $(call items,$(foreach kind,contract fault integration,$(call of_kind,$(kind))))
 
-SMOKE_SEEDS ?= 300
-SEEDS ?= 5000
+SMOKE_SEEDS ?= 1000
+SEEDS ?= 20000
 FIRST ?= 1
-sim_items = $(if $(SIM),'sim/seeds: $(SIM) $(1)')
+sim_items = $(if $(SIM),'sim/seeds: sh tests/sim/seeds.sh $(SIM) $(1) $(FIRST)')
 
 check-sim: $(SIM) $(call of_kind,sim) ## the simulator's tests and SEEDS of its schedules
 	@$(RUN) $(call items,$(call of_kind,sim)) $(call sim_items,$(SEEDS))
 
 sim: $(SIM) ## SEEDS=N schedules of the simulator from FIRST=N on
-	$(SIM) $(SEEDS) $(FIRST)
+	$(SIM) --seeds $(SEEDS) --first $(FIRST) --jobs 2
 
 demo: ## a fleet on this host, with a kill -9 in it
 	$(call with_deps,build)
@@ -397,8 +397,8 @@ fuzz: ## SECONDS=N of each fuzz target (clang)
 fuzz-targets: $(FUZZERS)
 
 cover: ## line coverage of all tests, for each file
-	$(MAKE) BUILD=build/cover CFLAGS='-O0 -g --coverage' LDFLAGS=--coverage ARCH=0 test
-	@sh scripts/coverage.sh build/cover
+	$(MAKE) BUILD=build/cover CFLAGS='-O0 -g --coverage' LDFLAGS=--coverage ARCH=0 test; \
+	code=$$?; sh scripts/coverage.sh build/cover; exit $$code
 
 # ---- installing ----------------------------------------------------------------------------
 
