@@ -551,6 +551,76 @@ static void test_file_terms__two_candidates_at_once_get_two_numbers_and_one_lead
     assert_int_equal((int)b_leads + (int)c_leads, 1);
 }
 
+/* A shows a lease that lasts, B took over from it and died; A may not be passed yet. */
+static void take_over_and_die(void)
+{
+    lead(A);
+    now += LEASE;
+    begin_renew(A, true);
+    stop_before_write(A, 1);
+    begin(B, (struct coord_request){.verb = COORD_VERB_ACQUIRE, .attempt = 1});
+    stop_before_write(B, 1);
+    step(A);
+    assert_int_equal(finish(B)->owed, LEASE);
+    kill_machine(B);
+}
+
+static void test_file_terms__one_takes_over_from_a_dead_waiter_but_still_waits(void **state)
+{
+    (void)state;
+    take_over_and_die();
+    now += LEASE / 4;
+    const struct coord_reply *reply = acquire(C, 1);
+    assert_int_equal(reply->outcome, COORD_GRANTED);
+    assert_int_equal(reply->owed, LEASE - LEASE / 4);
+    /* That is no debt: when A dies the wait is over. */
+    kill_machine(A);
+    assert_int_equal(renew(C, false)->owed, 0);
+}
+
+/* The operator's word strikes debts. It does not say that whoever holds a byte has ended. */
+static void test_file_terms__a_clear_record_passes_nobody_who_holds_a_byte(void **state)
+{
+    (void)state;
+    take_over_and_die();
+    assert_int_equal(ask(B, COORD_VERB_INIT)->outcome, COORD_DONE);
+    assert_int_equal(acquire(C, 1)->owed, LEASE);
+}
+
+static uint8_t *slot_bytes(uint64_t number)
+{
+    return disk.files[disk.path].bytes +
+           (COORD__FILE_SLOTS_AT + coord__file_slot_of(number)) * COORD__FILE_BLOCK;
+}
+
+static void test_file_terms__an_earlier_term_with_a_damaged_slot_is_past_after_one_lease(
+    void **state)
+{
+    (void)state;
+    take_over_and_die();
+    slot_bytes(A->terms.mine.term.number)[60] ^= 1;
+    const struct coord_reply *reply = acquire(C, 1);
+    assert_int_equal(reply->outcome, COORD_GRANTED);
+    assert_int_equal(reply->owed, LEASE);
+    now += LEASE - 1;
+    assert_int_equal(renew(C, true)->owed, 1);
+    now += 1;
+    assert_int_equal(renew(C, true)->owed, 0);
+}
+
+/* Once a term led, all before it had ended: their bytes cost nobody a wait again. */
+static void test_file_terms__what_ended_before_a_term_that_led_is_not_waited_for_again(void **state)
+{
+    (void)state;
+    take_over_and_die();
+    now += LEASE;
+    assert_int_equal(acquire(B, 2)->owed, 0);
+    kill_machine(B);
+    /* Whoever cannot compare its clock with A's would have to watch A for a lease. */
+    C->terms.place.time_namespace = 9;
+    assert_int_equal(acquire(C, 1)->owed, 0);
+}
+
 static void test_file_terms__a_resignation_is_clear_and_wakes(void **state)
 {
     (void)state;
@@ -695,19 +765,48 @@ static void test_file_terms__an_old_choice_of_a_number_is_not_written(void **sta
     assert_memory_equal(before, disk.files[disk.path].bytes, sizeof before);
 }
 
+/* ... and at the locks: a higher one may have no slot yet. */
+static void test_file_terms__an_old_choice_sees_a_lock_above_it(void **state)
+{
+    (void)state;
+    lead(A);
+    kill_machine(A);
+    begin(B, (struct coord_request){.verb = COORD_VERB_ACQUIRE, .attempt = 1});
+    stop_before_write(B, 1);
+    begin(C, (struct coord_request){.verb = COORD_VERB_ACQUIRE, .attempt = 1});
+    while (!C->terms.half) {
+        static struct machine kept;
+        kept = *C;
+        if (step(C) == COORD__FILE_DONE) { /* B's byte has no slot */
+            now += LEASE;
+            begin(C, (struct coord_request){.verb = COORD_VERB_ACQUIRE, .attempt = 1});
+        } else if (C->terms.half) {
+            io_unlock(C, C->terms.number);
+            *C = kept;
+            break;
+        }
+    }
+    /* C is about to lock the number after B's. Another one does, and a third the next one. */
+    bool taken = false;
+    assert_int_equal(io_open(A, COORD__FILE_WRITE, &(uint64_t){0}, NULL), COORD_OK);
+    io_lock(A, B->terms.mine.term.number + 2, &taken, NULL);
+    assert_true(taken);
+    const uint64_t writes = C->writes;
+    assert_int_equal(finish(C)->outcome, COORD_HELD);
+    assert_int_equal(C->writes, writes);
+}
+
 static void test_file_terms__64_stopped_leaders_fill_the_ring(void **state)
 {
     (void)state;
     static int owners[COORD__FILE_SLOTS + 1];
     lead(A);
     release(A, NULL);
-    bool taken = false;
     /* As if each of 64 processes had been stopped while it led. */
     for (uint64_t i = 0; i < COORD__FILE_SLOTS; i++) {
         assert_int_equal(acquire(A, i + 5)->outcome, COORD_GRANTED);
         const uint64_t number = A->terms.mine.term.number;
         io_unlock(A, number);
-        disk.files[disk.path].locks[100 + (int)i % 60].owner = NULL;
         A->terms.mine.term.number = 0;
         for (int k = 0; k < LOCKS; k++) {
             if (disk.files[disk.path].locks[k].owner == NULL) {
@@ -718,7 +817,6 @@ static void test_file_terms__64_stopped_leaders_fill_the_ring(void **state)
         }
         now += LEASE;
     }
-    (void)taken;
     const struct coord_reply *reply = acquire(B, 1);
     assert_int_equal(reply->outcome, COORD_FAILED);
     assert_int_equal(reply->error.code, COORD_E_RING_FULL);
@@ -731,15 +829,12 @@ static void test_file_terms__a_torn_slot_is_read_again(void **state)
     (void)state;
     lead(A);
     disk.torn_reads = COORD__FILE_REREADS;
-    assert_int_equal(acquire(B, 1)->outcome, COORD_HELD);
+    const struct coord_reply *reply = acquire(B, 1);
+    assert_int_equal(reply->outcome, COORD_HELD);
+    assert_string_equal(reply->leader->identity, "a");
+    assert_int_equal(reply->retry_in, LEASE);
     disk.torn_reads = COORD__FILE_REREADS;
     assert_int_equal(renew(A, true)->outcome, COORD_RENEWED);
-}
-
-static uint8_t *slot_bytes(uint64_t number)
-{
-    return disk.files[disk.path].bytes +
-           (COORD__FILE_SLOTS_AT + coord__file_slot_of(number)) * COORD__FILE_BLOCK;
 }
 
 static void test_file_terms__a_damaged_slot_of_a_living_leader_is_a_lock_without_a_slot(
@@ -1130,11 +1225,30 @@ struct candidate {
     uint64_t attempts;
     bool holds; /* a grant, leading or waiting */
     bool leads;
+    bool led; /* the renewal under way says so */
     coord_ms clear_at;
     coord_ms valid; /* its own deadline, without any margin */
     coord_ms paused_until;
     uint64_t fence;
 };
+
+/* What a run has to have seen, or it proves nothing. */
+static struct {
+    unsigned terms;  /* that led */
+    unsigned owed;   /* ... after a wait */
+    unsigned passed; /* ... while a former one, stopped, had its byte still */
+    unsigned lost;
+} seen;
+
+static void leads_now(struct candidate *c, uint64_t *highest)
+{
+    assert_true(c->fence > *highest);
+    *highest = c->fence;
+    c->leads = true;
+    seen.terms++;
+    seen.owed += c->verb == COORD_VERB_RENEW;
+    seen.passed += c->m->terms.wait_until != 0;
+}
 
 static void answered(struct candidate *c, uint64_t *highest)
 {
@@ -1145,22 +1259,21 @@ static void answered(struct candidate *c, uint64_t *highest)
         c->fence = reply->fence;
         c->valid = c->sent + LEASE;
         c->clear_at = c->m->now + reply->owed;
-        c->leads = reply->owed == 0;
+        if (reply->owed == 0 && now < c->valid) {
+            leads_now(c, highest);
+        }
     } else if (c->verb == COORD_VERB_RENEW && reply->outcome == COORD_RENEWED) {
-        if (now < c->valid) {
-            c->valid = c->sent + LEASE;
-            c->leads = c->leads || (c->m->terms.request.led && reply->owed == 0);
-            c->leads = c->leads || c->m->terms.mine.term.state == COORD__FILE_LED;
+        if (now >= c->valid) {
+            return; /* a yes after the end changes nothing */
+        }
+        c->valid = c->sent + LEASE;
+        if (!c->leads && c->led && reply->owed == 0) {
+            leads_now(c, highest);
         }
     } else if (reply->outcome == COORD_LOST || c->verb == COORD_VERB_RELEASE ||
                c->verb == COORD_VERB_UNDO) {
+        seen.lost += reply->outcome == COORD_LOST;
         c->holds = c->leads = false;
-    }
-    if (c->leads && now < c->valid && c->verb == COORD_VERB_ACQUIRE) {
-        assert_true(c->fence > *highest || c->fence == *highest);
-    }
-    if (c->holds && c->leads && c->fence > *highest) {
-        *highest = c->fence;
     }
 }
 
@@ -1181,6 +1294,7 @@ static void choose(struct candidate *c)
         request.led = c->leads || now >= c->clear_at;
     }
     request.fence = c->fence;
+    c->led = request.led;
     c->verb = request.verb;
     c->sent = now;
     c->busy = true;
@@ -1198,24 +1312,25 @@ static void chaos(uint64_t seed, bool files_change)
     memset(all, 0, sizeof all);
     for (int i = 0; i < MACHINES; i++) {
         all[i].m = &machines[i];
-        machines[i].terms.config.chunk = 1 + (unsigned)draw(COORD__FILE_CHUNK);
+        machines[i].terms.config.chunk = 8;
     }
-    for (int i = 0; i < 6000; i++) {
+    const uint64_t haste = 10 + draw(200); /* steps in a while */
+    for (int i = 0; i < 12000; i++) {
         struct candidate *c = &all[draw(MACHINES)];
-        if (draw(40) == 0) {
+        if (draw(haste) == 0) {
             now += draw(LEASE / 8);
         }
         if (c->paused_until > now) {
             now += draw(8) == 0;
             continue;
         }
-        if (draw(400) == 0) {
+        if (draw(300) == 0) {
             c->paused_until = now + draw(3 * LEASE);
         } else if (draw(900) == 0) {
             const uint64_t attempts = c->attempts;
             kill_machine(c->m);
             *c = (struct candidate){.m = c->m, .attempts = attempts};
-        } else if (files_change && draw(1500) == 0 && disk.path >= 0 && disk.made < FILES) {
+        } else if (files_change && draw(2500) == 0 && disk.path >= 0 && disk.made < FILES) {
             if (draw(2) == 0) {
                 disk.path = -1;
             } else {
@@ -1240,17 +1355,26 @@ static void chaos(uint64_t seed, bool files_change)
 static void test_file_terms__chaos_never_has_two_leaders(void **state)
 {
     (void)state;
+    memset(&seen, 0, sizeof seen);
     for (uint64_t seed = 1; seed <= 300; seed++) {
         chaos(seed, false);
     }
+    assert_true(seen.terms > 1000);
+    assert_true(seen.owed > 50);
+    assert_true(seen.passed > 100);
+    assert_true(seen.lost > 50);
 }
 
 static void test_file_terms__chaos_with_changing_files_never_has_two_leaders(void **state)
 {
     (void)state;
+    memset(&seen, 0, sizeof seen);
     for (uint64_t seed = 1; seed <= 300; seed++) {
         chaos(seed, true);
     }
+    assert_true(seen.terms > 1000);
+    assert_true(seen.owed > 50);
+    assert_true(seen.lost > 50);
 }
 
 int main(void)
@@ -1271,6 +1395,10 @@ int main(void)
         T(an_earlier_term_that_was_stopped_in_a_renewal_is_waited_for),
         T(of_two_that_write_at_once_one_sees_the_other),
         T(two_candidates_at_once_get_two_numbers_and_one_leads),
+        T(one_takes_over_from_a_dead_waiter_but_still_waits),
+        T(a_clear_record_passes_nobody_who_holds_a_byte),
+        T(an_earlier_term_with_a_damaged_slot_is_past_after_one_lease),
+        T(what_ended_before_a_term_that_led_is_not_waited_for_again),
         T(a_resignation_is_clear_and_wakes),
         T(a_resignation_for_a_successor_keeps_the_place),
         T(a_kept_place_is_free_when_its_time_is_up),
@@ -1279,6 +1407,7 @@ int main(void)
         T(one_that_was_stopped_past_64_terms_overwrites_nothing),
         T(one_that_was_stopped_before_its_first_write_overwrites_nothing),
         T(an_old_choice_of_a_number_is_not_written),
+        T(an_old_choice_sees_a_lock_above_it),
         T(64_stopped_leaders_fill_the_ring),
         T(a_torn_slot_is_read_again),
         T(a_damaged_slot_of_a_living_leader_is_a_lock_without_a_slot),
