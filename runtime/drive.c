@@ -177,7 +177,8 @@ void coord__drive(struct coord_runtime *runtime)
             return;
         }
     }
-    if (processed) {
+    if (processed || runtime->sync) {
+        runtime->sync = false;
         sync_descriptors(runtime);
     }
     coord__loop_arm(&runtime->loop, coord__deadline(runtime));

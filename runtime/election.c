@@ -231,6 +231,7 @@ void coord__close(struct coord_election *election, bool forked)
     const struct coord__published nobody = {.hard = 0};
     coord__cell_write(election->cell, &nobody); /* before the store hears of it */
     leave_runtime(election);
+    election->runtime->sync = true;
     for (size_t i = 0; !forked && i < election->descriptor_count; i++) {
         coord__loop_forget(&election->runtime->loop, election->descriptors[i].fd);
     }

@@ -30,6 +30,7 @@ struct coord_runtime {
 
     struct coord__loop loop;
     bool driven; /* some thread sleeps on the loop, the lock let go */
+    bool sync;   /* an election left, and its descriptors with it: others may share them */
     struct coord_election *first;
     struct coord_share share;
     struct coord__resolve *resolve;
