@@ -1023,7 +1023,7 @@ static void test_server__that_is_full_still_takes_renewals_and_resignations(void
 #define CASE(test)         cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define PRIVATE_CASE(test) cmocka_unit_test_setup_teardown(test, set_up_private, tear_down)
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_scripts__carry_the_digest_that_the_server_computes),
@@ -1072,5 +1072,8 @@ int main(void)
         PRIVATE_CASE(test_server__that_refuses_leaves_nothing_behind),
         PRIVATE_CASE(test_server__that_is_full_still_takes_renewals_and_resignations),
     };
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests_name("redis_scripts", tests, start_common, stop_common);
 }

@@ -66,7 +66,7 @@ void scene_open(struct scene *scene, const char *options)
 {
     memset(scene, 0, sizeof *scene);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-    snprintf(scene->folder, sizeof scene->folder, "/tmp/coord-test-XXXXXX");
+    snprintf(scene->folder, sizeof scene->folder, "/tmp/coordctl-test-XXXXXX");
     assert_non_null(mkdtemp(scene->folder));
     snprintf(scene->uri, sizeof scene->uri, "file:%s/store%s%s", scene->folder,
              options[0] != '\0' ? "?" : "", options);
@@ -151,9 +151,9 @@ static void become_coordctl(const struct coordctl *coordctl, int input,
     for (; environment != NULL && *environment != NULL; environment++) {
         putenv(strdup(*environment));
     }
-    const int out = open(coordctl->out, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    const int err = open(coordctl->err, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    const int in = input >= 0 ? input : open("/dev/null", O_RDONLY);
+    const int out = open(coordctl->out, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int err = open(coordctl->err, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int in = input >= 0 ? input : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && setpgid(0, 0) == 0 && dup2(in, 0) == 0 &&
         dup2(out, 1) == 1 && dup2(err, 2) == 2) {
         execv(program, argv);
