@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * tests/fault/test_postgres_pooler.c - pgbouncer in between: refused, unless it keeps a session
+ * with its client and the URI says so.
+ */
+#include "tests/support/pgbouncer.h"
+#include "tests/support/postgres_world.h"
+
+static void open_with(struct world *w, struct pgbouncer *pooler, const char *mode, int size,
+                      char uri[POSTGRES_URI + 32], const char *option)
+{
+    pgbouncer_needed();
+    world_open(w, mode);
+    pgbouncer_start(pooler, &world_server, mode, size);
+    snprintf(uri, POSTGRES_URI + 32, "%s%s", pooler->uri, option);
+    w->wish.uri = uri;
+}
+
+static void refused_in(const char *mode)
+{
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_with(&w, &pooler, mode, 5, uri, "");
+    struct candidate *a = world_join(&w);
+    candidate_stand(a);
+    candidates_until_error(&w.all, a, COORD_E_POOLER);
+    assert_non_null(strstr(a->lease->error.text, "coord.pooler=session"));
+    assert_int_equal(a->started, 0);
+    assert_int_equal(world_holder(&w), 0);
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
+static void test_postgres_pooler__is_refused_in_session_mode(void **state)
+{
+    (void)state;
+    refused_in("session");
+}
+
+static void test_postgres_pooler__is_refused_in_transaction_mode(void **state)
+{
+    (void)state;
+    refused_in("transaction");
+}
+
+static void test_postgres_pooler__works_in_session_mode_when_the_uri_says_so(void **state)
+{
+    (void)state;
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_with(&w, &pooler, "session", 20, uri, "&coord.pooler=session");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    w.wish.uri = world_server.uri;
+    struct candidate *direct = world_join(&w);
+    candidate_win(&w.all, a);
+    candidate_stand(b);
+    candidate_stand(direct);
+    candidates_run(&w.all, 1500);
+    assert_true(candidate_leads(a));
+    assert_int_equal(a->started, 1);
+    coord_lease_withdraw(a->lease, coord_clock_now());
+    const coord_ms guard = coord_clock_now() + CANDIDATE_PATIENCE;
+    while (!candidate_leads(b) && !candidate_leads(direct)) {
+        candidates_turn(&w.all, 50);
+        assert_true(coord_clock_now() < guard);
+    }
+    assert_int_equal(w.all.overlaps, 0);
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
+/* In transaction mode a pool of one gives every client the same session of the server. Said to be
+ * in session mode, it must not make two leaders. */
+static void test_postgres_pooler__that_lies_makes_no_two_leaders(void **state)
+{
+    (void)state;
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_with(&w, &pooler, "transaction", 1, uri, "&coord.pooler=session");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_stand(a);
+    candidate_stand(b);
+    candidates_run(&w.all, 3000);
+    assert_int_equal(w.all.overlaps, 0);
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
+static void test_postgres_pooler__a_reset_that_takes_the_lock_away_is_noticed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_with(&w, &pooler, "session", 20, uri, "&coord.pooler=session");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    candidates_run(&w.all, 100);
+    pgbouncer_stop(&pooler); /* both its sides end */
+    candidates_until(&w.all, a, candidate_leads_not);
+    assert_int_equal(a->lease->last_end, COORD_END_LOST);
+    world_abandon(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_postgres_pooler__is_refused_in_session_mode),
+        cmocka_unit_test(test_postgres_pooler__is_refused_in_transaction_mode),
+        cmocka_unit_test(test_postgres_pooler__works_in_session_mode_when_the_uri_says_so),
+        cmocka_unit_test(test_postgres_pooler__that_lies_makes_no_two_leaders),
+        cmocka_unit_test(test_postgres_pooler__a_reset_that_takes_the_lock_away_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, world_start, world_stop);
+}
