@@ -193,7 +193,8 @@ enum coord_err coord_election_release(struct coord_election *election, coord_ms 
 }
 
 struct renewal {
-    coord_ms hard; /* of a renewal that was sent at the call or later */
+    uint64_t last_id; /* before the call: what counts is sent later */
+    coord_ms hard;    /* the least that it gives */
     enum coord_err code;
 };
 
@@ -206,8 +207,14 @@ static bool renewal_decided(struct coord_election *election, void *ctx)
         renewal->code = COORD_E_NOT_LEADER;
         return true;
     }
+    if (lease->last_id == renewal->last_id && lease->request.verb == COORD_VERB_NONE) {
+        /* One was under way at the call, and its answer set the time of the next. */
+        coord_lease_renew(election->lease, now);
+        coord__touch(election);
+    }
     renewal->code = COORD_OK;
-    return lease->term.hard >= renewal->hard;
+    return answered(lease) > renewal->last_id && lease->error.code == COORD_OK &&
+           lease->term.hard >= renewal->hard;
 }
 
 enum coord_err coord_election_renew(struct coord_election *election, coord_ms timeout,
@@ -221,6 +228,7 @@ enum coord_err coord_election_renew(struct coord_election *election, coord_ms ti
     coord__pin(election);
     struct coord_lease *lease = election->lease;
     struct renewal renewal = {
+        .last_id = lease->last_id,
         .hard = coord_timing_hard(&election->timing, coord_ms_max(now, lease->now)),
         .code = COORD_E_NOT_LEADER};
     enum coord_err rc = COORD_E_NOT_LEADER;
