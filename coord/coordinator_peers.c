@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT
+ * coord/coordinator_peers.c - life, leaving and death of peers, by what was heard and by time.
+ */
+#include "coord/coordinator_inside.h"
+
+#include <string.h>
+
+/* ---- who speaks ---- */
+
+static int hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+/* A foreign text is folded, the same on every host: FNV-1a, twice. */
+static void fold(const char *text, size_t bytes, unsigned char *out)
+{
+    uint64_t half[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4)};
+    for (size_t i = 0; i < bytes; i++) {
+        half[0] = (half[0] ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+        half[1] = (half[1] ^ (unsigned char)(text[i] + 1)) * UINT64_C(0x100000001b3);
+    }
+    for (unsigned i = 0; i < COORD_OWNER_BYTES; i++) {
+        out[i] = (unsigned char)(half[i / 8] >> (i % 8 * 8));
+    }
+}
+
+void coord__incarnation(const char *text, size_t bytes, unsigned char *out)
+{
+    bool ours = bytes == COORD_OWNER_HEX - 1;
+    for (unsigned i = 0; ours && i < COORD_OWNER_BYTES; i++) {
+        int high = hex_digit(text[2 * i]);
+        int low = hex_digit(text[2 * i + 1]);
+        ours = high >= 0 && low >= 0;
+        out[i] = (unsigned char)(ours ? high * 16 + low : 0);
+    }
+    if (!ours) {
+        fold(text, bytes, out);
+    }
+}
+
+/* NULL: the message has none. */
+static const unsigned char *incarnation_of(const struct coord_value *value, unsigned char *out)
+{
+    char text[COORD_INCARNATION_MAX];
+    if (value->kind != COORD_KIND_TEXT) {
+        return NULL;
+    }
+    coord__incarnation(text, coord_view_text(value, text, sizeof text), out);
+    return out;
+}
+
+/* The id without escapes; `room` holds it when there are some. */
+static const char *id_of(const struct coord_value *value, char *room, size_t *bytes)
+{
+    if (!value->escaped) {
+        *bytes = value->count;
+        return value->of.text;
+    }
+    *bytes = coord_view_text(value, room, COORD_NAME_MAX);
+    return room;
+}
+
+bool coord__is_self(const struct coord_coordinator *c, const struct coord_message *message,
+                    bool *same_incarnation)
+{
+    *same_incarnation = coord_view_is(&message->incarnation, c->incarnation, COORD_OWNER_HEX - 1);
+    return coord_view_is(&message->instance_id, c->id, c->id_bytes);
+}
+
+/* ---- health, and what is counted by it ---- */
+
+static bool healthy(const struct coord_coordinator *c, uint32_t ref)
+{
+    const struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if ((peer->flags & (COORD__PEER_SILENT | COORD__PEER_FINISHED)) != 0 ||
+        coord__peer_leaving(peer)) {
+        return false;
+    }
+    /* What we list counts only once it came back, as nobody else may have heard it. */
+    return ref != c->self || coord__judging(c);
+}
+
+/* Bring the count of its set, and the reports of its names, up to date. */
+void coord__count_health(struct coord_coordinator *c, uint32_t ref)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    bool counted = (peer->flags & COORD__PEER_COUNTED) != 0;
+    bool is = healthy(c, ref);
+    if (is == counted) {
+        return;
+    }
+    peer->flags ^= COORD__PEER_COUNTED;
+    if (ref != c->self) {
+        c->peers.healthy += is ? 1U : UINT32_MAX;
+    }
+    if (peer->set == COORD__NO_REF) {
+        return;
+    }
+    struct coord__set *set = c->names.set[peer->set];
+    set->healthy += is ? 1U : UINT32_MAX;
+    for (uint32_t i = 0; is && set->healthy == 1 && i < set->count; i++) {
+        coord__name_healthy(c, set->names[i]);
+    }
+}
+
+static bool same_list(const struct coord__set *set, const struct coord_value *subscriptions)
+{
+    if (subscriptions->count != set->count) {
+        return false;
+    }
+    struct coord_walk walk;
+    struct coord_value name;
+    const unsigned char *at = set->packed;
+    coord_walk_begin(subscriptions, &walk);
+    while (coord_walk_next(&walk, NULL, &name)) {
+        if (!coord_view_is(&name, (const char *)at + 1, at[0])) {
+            return false;
+        }
+        at += at[0] + 1;
+    }
+    return true;
+}
+
+/* false: it could not be kept; the old list stays. */
+static bool set_list(struct coord_coordinator *c, uint32_t ref,
+                     const struct coord_value *subscriptions)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    uint32_t bytes = 0;
+    uint32_t count = 0;
+    enum coord_refusal why = COORD_REFUSED_NO_MEMORY;
+    uint32_t set = COORD__NO_REF;
+    if (subscriptions->kind == COORD_KIND_ARRAY && subscriptions->count > 0) {
+        if (peer->set != COORD__NO_REF && same_list(c->names.set[peer->set], subscriptions)) {
+            return true;
+        }
+        if (!coord__pack_list(subscriptions, c->packed, sizeof c->packed, &bytes, &count)) {
+            return false;
+        }
+        set = coord__set_take(&c->names, c->packed, bytes, count, &why);
+        if (set == COORD__NO_REF) {
+            coord__refuse(c, why);
+            return false;
+        }
+    }
+    uint32_t before = peer->set;
+    if ((peer->flags & COORD__PEER_COUNTED) != 0 && before != COORD__NO_REF) {
+        c->names.set[before]->healthy--;
+    }
+    peer->set = set;
+    if ((peer->flags & COORD__PEER_COUNTED) != 0 && set != COORD__NO_REF) {
+        struct coord__set *now = c->names.set[set];
+        now->healthy++;
+        for (uint32_t i = 0; now->healthy == 1 && i < now->count; i++) {
+            coord__name_healthy(c, now->names[i]);
+        }
+    }
+    coord__set_drop(&c->names, before);
+    return true;
+}
+
+/* ---- life ---- */
+
+/* A peer without seq: a timestamp that is none of the last eight is life, as its clock may have
+ * been set back; it is content if it is newer, or nothing newer came for one T. */
+static bool fresh_time(struct coord_coordinator *c, uint32_t ref, int64_t timestamp, bool *content)
+{
+    struct coord__peer_extra *extra = coord__peer_extra(c, ref);
+    if (extra == NULL) {
+        coord__refuse(c, COORD_REFUSED_NO_MEMORY);
+        return false;
+    }
+    for (uint32_t i = 0; i < extra->ring_count; i++) {
+        if (extra->ring[i] == timestamp) {
+            coord__refuse(c, COORD_REFUSED_OLD_TIME);
+            return false;
+        }
+    }
+    *content = extra->ring_count == 0 || timestamp > extra->newest ||
+               c->now >= coord_ms_add(extra->newest_at, c->config.timeout);
+    extra->ring[extra->ring_at++ % COORD__RING] = timestamp;
+    extra->ring_count += extra->ring_count < COORD__RING ? 1 : 0;
+    if (*content) {
+        extra->newest = timestamp;
+        extra->newest_at = c->now;
+    }
+    return true;
+}
+
+static bool fresh(struct coord_coordinator *c, uint32_t ref, const struct coord_message *message,
+                  bool *content)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if ((peer->flags & COORD__PEER_FINISHED) != 0) {
+        coord__refuse(c, COORD_REFUSED_AFTER_FINISHED);
+        return false;
+    }
+    if (message->seq == 0 && peer->seq == 0) {
+        return fresh_time(c, ref, message->at_us, content);
+    }
+    if (message->seq <= peer->seq) {
+        coord__refuse(c, COORD_REFUSED_OLD_SEQ);
+        return false;
+    }
+    peer->seq = message->seq;
+    *content = true;
+    return true;
+}
+
+/* Do two incarnations of one id both go on, a T after the later one began? */
+static void look_for_twin(struct coord_coordinator *c, uint32_t ref)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    struct coord__peer_extra *extra = coord__peer_extra(c, ref);
+    struct coord__probe probe = coord__index_begin(&c->peers.by_id, peer->hash);
+    uint32_t other_ref = COORD__NO_REF;
+    while (extra != NULL && (peer->flags & COORD__PEER_TWIN) == 0 &&
+           (other_ref = coord__index_next(&c->peers.by_id, &probe)) != COORD__NO_REF) {
+        struct coord__peer *other = coord__peer_at(&c->peers, other_ref);
+        if (other_ref == ref || other->extra == NULL || other->id_bytes != peer->id_bytes ||
+            memcmp(coord__peer_id(other), coord__peer_id(peer), peer->id_bytes) != 0) {
+            continue;
+        }
+        coord_ms later = coord_ms_max(extra->first_heard, other->extra->first_heard);
+        if (other->last_heard > coord_ms_add(later, c->config.timeout) &&
+            c->now > coord_ms_add(later, c->config.timeout)) {
+            peer->flags |= COORD__PEER_TWIN;
+            other->flags |= COORD__PEER_TWIN;
+            coord__event(c, COORD_EVENT_DUPLICATE_IDENTITY, ref, COORD_NEVER, false);
+        }
+    }
+}
+
+static void heard(struct coord_coordinator *c, uint32_t ref)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    bool silent = (peer->flags & COORD__PEER_SILENT) != 0;
+    coord__list_remove(&c->peers, silent ? &c->peers.dead : &c->peers.alive, ref);
+    coord__list_add(&c->peers, &c->peers.alive, ref);
+    peer->last_heard = c->now;
+    if (silent) {
+        peer->flags = (uint16_t)(peer->flags & ~(unsigned)COORD__PEER_SILENT);
+        coord__event(c, COORD_EVENT_PEER_RECOVERED, ref, COORD_NEVER, false);
+        if (coord__peer_leaving(peer) && !coord__heap_set(&c->peers, ref, peer->extra->deadline)) {
+            coord__refuse(c, COORD_REFUSED_NO_MEMORY);
+        }
+    }
+    if ((peer->flags & COORD__PEER_SHARED) != 0) {
+        look_for_twin(c, ref);
+    }
+}
+
+/* The peer that a message is from, made if it is new. */
+static uint32_t sender(struct coord_coordinator *c, const struct coord_message *message, bool *new)
+{
+    char room[COORD_NAME_MAX];
+    unsigned char bytes[COORD_OWNER_BYTES];
+    size_t id_bytes = 0;
+    const char *id = id_of(&message->instance_id, room, &id_bytes);
+    const unsigned char *incarnation = incarnation_of(&message->incarnation, bytes);
+    uint32_t ref = coord__peer_find(c, id, id_bytes, incarnation);
+    enum coord_refusal why = COORD_REFUSED_NO_MEMORY;
+    *new = ref == COORD__NO_REF;
+    if (*new) {
+        ref = coord__peer_add(c, id, id_bytes, incarnation, &why);
+        if (ref == COORD__NO_REF) {
+            coord__refuse(c, why);
+            return ref;
+        }
+        if ((coord__peer_at(&c->peers, ref)->flags & COORD__PEER_SHARED) != 0) {
+            (void)coord__peer_extra(c, ref); /* remembers when it was first heard */
+        }
+    }
+    return ref;
+}
+
+/* ---- leaving ---- */
+
+static void begin_leaving(struct coord_coordinator *c, uint32_t ref, enum coord_intent intent,
+                          coord_ms deadline)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    struct coord__peer_extra *extra = coord__peer_extra(c, ref);
+    if (extra == NULL) {
+        coord__refuse(c, COORD_REFUSED_NO_MEMORY);
+        return;
+    }
+    bool leaves = extra->deadline != COORD_NEVER;
+    /* Each heartbeat repeats the notice; the way to us is not always equally long. */
+    coord_ms apart = leaves && extra->deadline > deadline ? extra->deadline - deadline
+                                                          : deadline - extra->deadline;
+    if (leaves && extra->intent == intent && apart < c->config.timeout / 2) {
+        return;
+    }
+    extra->intent = intent;
+    extra->notice_at = c->now;
+    peer->flags = (uint16_t)(peer->flags & ~(unsigned)COORD__PEER_OVERRUN);
+    deadline = coord_ms_min(deadline, COORD_NEVER - 1);
+    if ((peer->flags & COORD__PEER_SILENT) != 0) {
+        extra->deadline = deadline; /* nothing comes of it unless the peer is heard again */
+    } else if (!coord__heap_set(&c->peers, ref, deadline)) {
+        coord__refuse(c, COORD_REFUSED_NO_MEMORY);
+        return;
+    }
+    coord__count_health(c, ref);
+    coord__event(c, COORD_EVENT_PEER_LEAVING, ref, deadline, false);
+}
+
+static void end_leaving(struct coord_coordinator *c, uint32_t ref)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if (!coord__peer_leaving(peer)) {
+        return;
+    }
+    coord__heap_remove(&c->peers, ref);
+    peer->extra->deadline = COORD_NEVER;
+    peer->flags = (uint16_t)(peer->flags & ~(unsigned)COORD__PEER_OVERRUN);
+    coord__event(c, COORD_EVENT_PEER_WITHDREW, ref, COORD_NEVER, false);
+}
+
+static uint32_t whole_number(int64_t value)
+{
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+static void take_content(struct coord_coordinator *c, uint32_t ref,
+                         const struct coord_message *message)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    peer->in_flight = whole_number(message->in_flight_count);
+    peer->load = (float)message->load_factor;
+    unsigned flags = peer->flags & ~(unsigned)COORD__PEER_LEADER;
+    peer->flags = (uint16_t)(flags | (message->is_leader ? COORD__PEER_LEADER : 0));
+    (void)set_list(c, ref, &message->subscriptions);
+    if (message->leaving) {
+        begin_leaving(c, ref, message->intent, coord_ms_add(c->now, message->remaining));
+    } else if (message->seq != 0) {
+        end_leaving(c, ref);
+    } else if (coord__peer_leaving(peer) &&
+               c->now >= coord_ms_add(peer->extra->deadline, c->config.timeout)) {
+        end_leaving(c, ref); /* a peer of the seed library came back under its id */
+    }
+}
+
+void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *message)
+{
+    bool new = false;
+    bool content = false;
+    uint32_t ref = sender(c, message, &new);
+    if (ref == COORD__NO_REF) {
+        return;
+    }
+    bool silent = (coord__peer_at(&c->peers, ref)->flags & COORD__PEER_SILENT) != 0;
+    if (!fresh(c, ref, message, &content)) {
+        return;
+    }
+    if (new &&ref != c->self) {
+        coord__event(c, COORD_EVENT_PEER_APPEARED, ref, COORD_NEVER, false);
+    }
+    heard(c, ref);
+    if (content) {
+        take_content(c, ref, message);
+    }
+    coord__count_health(c, ref);
+    if (coord__peer_leaving(coord__peer_at(&c->peers, ref)) && (content || silent)) {
+        coord__offer(c, ref,
+                     (coord__peer_at(&c->peers, ref)->flags & COORD__PEER_OVERRUN) != 0
+                         ? COORD_CAUSE_OVERRUN
+                         : COORD_CAUSE_DRAINING);
+    }
+    if (c->config.heartbeat_events && ref != c->self) {
+        coord__event(c, COORD_EVENT_PEER_HEARTBEAT, ref, COORD_NEVER, true);
+    }
+}
+
+/* The time that is left by the sender's own clock, from now on. */
+static coord_ms time_left(const struct coord_coordinator *c, const struct coord_message *message)
+{
+    int64_t from = message->has_sent_at ? message->sent_at_us : message->at_us;
+    int64_t left = message->completion_us - from;
+    return coord_ms_add(c->now, left > 0 ? (coord_ms)(left / 1000) : 0);
+}
+
+void coord__notice(struct coord_coordinator *c, const struct coord_message *message)
+{
+    bool new = false;
+    bool content = false;
+    uint32_t ref = sender(c, message, &new);
+    if (ref == COORD__NO_REF) {
+        return;
+    }
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if ((peer->flags & COORD__PEER_FINISHED) != 0) {
+        coord__refuse(c, COORD_REFUSED_AFTER_FINISHED);
+        return;
+    }
+    /* From somebody else it says what the peer was told, and not that the peer lives. */
+    bool own = message->seq != 0 || peer->seq == 0;
+    if (own && (!fresh(c, ref, message, &content) || !content)) {
+        return;
+    }
+    if (new) {
+        coord__event(c, COORD_EVENT_PEER_APPEARED, ref, COORD_NEVER, false);
+    }
+    if (own) {
+        heard(c, ref);
+    }
+    if (message->subscriptions.kind == COORD_KIND_ARRAY && message->subscriptions.count > 0) {
+        (void)set_list(c, ref, &message->subscriptions);
+    }
+    begin_leaving(c, ref, message->intent, time_left(c, message));
+    coord__offer(c, ref, COORD_CAUSE_DRAINING);
+}
+
+void coord__finished(struct coord_coordinator *c, const struct coord_message *message)
+{
+    bool new = false;
+    bool content = false;
+    uint32_t ref = sender(c, message, &new);
+    if (ref == COORD__NO_REF) {
+        return;
+    }
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if (!fresh(c, ref, message, &content)) {
+        return;
+    }
+    (void)set_list(c, ref, &message->subscriptions);
+    bool silent = (peer->flags & COORD__PEER_SILENT) != 0;
+    coord__heap_remove(&c->peers, ref);
+    coord__list_remove(&c->peers, silent ? &c->peers.dead : &c->peers.alive, ref);
+    coord__list_add(&c->peers, &c->peers.dead, ref);
+    peer->last_heard = c->now;
+    peer->flags = (uint16_t)((peer->flags & ~(unsigned)COORD__PEER_SILENT) | COORD__PEER_FINISHED);
+    coord__count_health(c, ref);
+    coord__event(c, COORD_EVENT_PEER_FINISHED, ref, COORD_NEVER, false);
+    coord__offer(c, ref, COORD_CAUSE_FINISHED);
+}
+
+/* Out of every list and count, whatever it was. Events that would show it are gone with it. */
+void coord__peer_retire(struct coord_coordinator *c, uint32_t ref)
+{
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    bool dead = (peer->flags & (COORD__PEER_SILENT | COORD__PEER_FINISHED)) != 0;
+    unsigned kept = 0;
+    for (unsigned i = 0; i < c->event_count; i++) {
+        struct coord__event event = c->events[(c->event_first + i) % COORD__EVENTS];
+        if (event.peer != ref) {
+            c->events[(c->event_first + kept++) % COORD__EVENTS] = event;
+        }
+    }
+    c->event_count = kept;
+    coord__list_remove(&c->peers, dead ? &c->peers.dead : &c->peers.alive, ref);
+    peer->flags |= COORD__PEER_FINISHED; /* healthy no more */
+    coord__count_health(c, ref);
+    coord__peer_free(c, ref);
+}
+
+/* ---- time ---- */
+
+/* One death, if one is due. */
+bool coord__pass_silence(struct coord_coordinator *c)
+{
+    uint32_t ref = c->peers.alive.first;
+    if (ref == c->self && ref != COORD__NO_REF) {
+        ref = coord__peer_at(&c->peers, ref)->next; /* our own silence is no death */
+    }
+    if (ref == COORD__NO_REF || !coord__judging(c)) {
+        return false;
+    }
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if (c->now < coord_ms_add(coord_ms_max(peer->last_heard, c->anew), c->config.timeout)) {
+        return false;
+    }
+    coord__list_remove(&c->peers, &c->peers.alive, ref);
+    coord__list_add(&c->peers, &c->peers.dead, ref);
+    coord__heap_remove(&c->peers, ref);
+    peer->flags |= COORD__PEER_SILENT;
+    coord__count_health(c, ref);
+    coord__event(c, COORD_EVENT_PEER_SILENT, ref, COORD_NEVER, false);
+    coord__offer(c, ref, COORD_CAUSE_SILENT);
+    return true;
+}
+
+/* One overrun, if one is due. */
+bool coord__pass_deadlines(struct coord_coordinator *c)
+{
+    if (c->peers.heap_count == 0) {
+        return false;
+    }
+    uint32_t ref = c->peers.heap[0];
+    struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+    if (c->now < peer->extra->deadline) {
+        return false;
+    }
+    coord__heap_remove(&c->peers, ref);
+    peer->flags |= COORD__PEER_OVERRUN;
+    if (ref != c->self) {
+        coord__event(c, COORD_EVENT_PEER_OVERRUN, ref, peer->extra->deadline, false);
+    }
+    coord__offer(c, ref, COORD_CAUSE_OVERRUN);
+    return true;
+}
+
+/* The dead with nothing open. One whose report is open goes to the end of the line. */
+void coord__forget(struct coord_coordinator *c)
+{
+    coord_ms keep = c->config.timeout * COORD__FORGET;
+    for (unsigned turns = 0; turns < 64 && c->peers.dead.first != COORD__NO_REF; turns++) {
+        uint32_t ref = c->peers.dead.first;
+        struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+        if (c->now < coord_ms_add(peer->last_heard, keep)) {
+            return;
+        }
+        coord__list_remove(&c->peers, &c->peers.dead, ref);
+        if (coord__peer_has_report(c, ref)) {
+            coord__list_add(&c->peers, &c->peers.dead, ref);
+        } else {
+            coord__peer_free(c, ref);
+        }
+    }
+}
