@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -117,6 +118,7 @@ static struct coord_elector *make(unsigned index, const struct worker_options *o
 static _Noreturn void work(unsigned index, const struct worker_options *options)
 {
     struct worker *worker = &workers[index];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (options->before != NULL) {
         options->before(options->ctx);
     }
