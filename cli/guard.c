@@ -110,6 +110,7 @@ void cli_guard_stop(struct cli_guard *guard, coord_ms now)
         const struct cli_guard_order look = {.kind = CLI_GUARD_LOOK};
         atomic_store(&guard->page->soft, now);
         send_order(guard, &look, -1);
+        kill(guard->pid, SIGCONT); /* whoever stopped it: now it has something to do */
     }
 }
 

@@ -64,6 +64,17 @@ static void set_number(const char *name, uint64_t value)
     setenv(name, text, 1);
 }
 
+/* The lowest number that is free without what is ours: a shell like dash takes one digit only. */
+static int pass_lead(const struct guardian *guardian, int lead)
+{
+    close(guardian->orders);
+    close(guardian->signals);
+    if (guardian->liveness >= 0) {
+        close(guardian->liveness);
+    }
+    return fcntl(lead, F_DUPFD, STDERR_FILENO + 1);
+}
+
 /* In the child. Whatever fails here is told as a failed exec. */
 static bool prepare(const struct guardian *guardian, const struct cli_guard_order *begin, int lead)
 {
@@ -72,7 +83,8 @@ static bool prepare(const struct guardian *guardian, const struct cli_guard_orde
         return false;
     }
     setpgid(0, 0);
-    if (fcntl(lead, F_SETFD, 0) != 0) {
+    const int passed = pass_lead(guardian, lead);
+    if (passed < 0) {
         return false;
     }
     if (!command->keep_stdin) {
@@ -84,7 +96,7 @@ static bool prepare(const struct guardian *guardian, const struct cli_guard_orde
     unsetenv("COORD_ELECTOR");
     unsetenv("COORD_BUS");
     set_number("COORD_FENCE", begin->fence);
-    set_number("COORD_FD", (uint64_t)lead);
+    set_number("COORD_FD", (uint64_t)passed);
     setenv("COORD_LEADER_NAME", command->name, 1);
     setenv("COORD_LEADER_ID", command->identity, 1);
     sigaction(SIGPIPE, &command->on_pipe, NULL);

@@ -60,6 +60,7 @@ static int start_session(struct cli_run *run)
     }
     run->guard_since = coord_clock_now();
     run->guard_died = false;
+    run->led = false;
     int status = cli_election_open(run->args, run->identity, true, &run->opened);
     if (status != 0) {
         return status;
@@ -75,12 +76,13 @@ static int start_session(struct cli_run *run)
 
 static void end_session(struct cli_run *run)
 {
-    const coord_ms patience = cli_election_patience(&run->opened);
-    const bool led = run->answered;
+    /* Where nothing was held there is little to wait for. */
+    const coord_ms attempt = coord_election_timing(run->opened.election)->attempt;
+    const coord_ms patience = run->led ? cli_election_patience(&run->opened) : attempt;
     enum coord_stop how = COORD_STOP_RELEASED;
     COORD_IGNORE(coord_election_stop(run->opened.election, patience, &how) != COORD_OK,
                  "never forked");
-    if (led && how != COORD_STOP_RELEASED) {
+    if (run->led && how != COORD_STOP_RELEASED) {
         cli_say("%s is not surely resigned; at the latest it lapses with its lease",
                 coord_election_name(run->opened.election));
     }

@@ -45,6 +45,7 @@ struct cli_run {
     struct cli_term term;
     coord_ms give_up_at; /* waiting: until when */
     bool answered;       /* the store has taken part once: refusals are waited out from then on */
+    bool led;            /* in this session */
     int asked_to_end;    /* the signal that said so; 0: none */
     bool finished;
     int status; /* of coordctl, when finished */

@@ -5,6 +5,7 @@
 
 #include "cli/exits.h"
 #include "cli/say.h"
+#include "coord/duration.h"
 
 #include <poll.h>
 #include <string.h>
@@ -82,6 +83,12 @@ static bool is_failing(enum coord_reason reason)
     return reason == COORD_REASON_RETRYING || reason == COORD_REASON_REFUSED;
 }
 
+static bool is_worth_a_retry(enum coord_err code)
+{
+    const enum coord_error_class class = coord_err_class(code);
+    return class != COORD_CLASS_USAGE && class != COORD_CLASS_REFUSED;
+}
+
 /* Once for each state, and for each leader. */
 static void say_why(struct cli_run *run, const struct coord_explanation *why)
 {
@@ -98,7 +105,10 @@ static void say_why(struct cli_run *run, const struct coord_explanation *why)
     if (is_failing(why->reason)) {
         cli_say("waiting for %s: %s: %s", name, coord_err_name(why->code), why->text);
     } else if (why->reason == COORD_REASON_TAKING_OVER) {
-        cli_say("taking over %s: %s", name, why->text);
+        char time[COORD_DURATION_TEXT_MAX];
+        cli_say("taking over %s in %s: nothing proves that an earlier leader has ended; where "
+                "nobody leads, 'coordctl init --name %s' spares the wait",
+                name, coord_duration_format(why->for_ms, time), name);
     } else {
         cli_say("waiting for %s: %s", name, why->text);
     }
@@ -131,9 +141,10 @@ static void consider(struct cli_run *run)
         return;
     }
     run->answered = run->answered || has_answered(why.reason);
-    if (why.reason == COORD_REASON_REFUSED && !run->answered) {
+    if (is_failing(why.reason) && !run->answered && !is_worth_a_retry(why.code)) {
         cli_say("%s: %s", coord_err_name(why.code), why.text);
-        cli_run_finish(run, CLI_FAILED);
+        cli_run_finish(run,
+                       coord_err_class(why.code) == COORD_CLASS_USAGE ? CLI_USAGE : CLI_FAILED);
         return;
     }
     const bool decided = worth_saying(why.reason);

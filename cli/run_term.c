@@ -147,6 +147,7 @@ static void start_term(struct cli_run *run, const struct coord_edge *edge)
         coord_election_acknowledge(run->opened.election, edge->term);
         return;
     }
+    run->led = true;
     run->term = (struct cli_term){.number = edge->term, .fence = edge->fence};
     run->term.sweep_at = sweep_time(run, edge->hard);
     cli_say("leading %s, fence %" PRIu64, name_of(run), edge->fence);

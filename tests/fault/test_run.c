@@ -206,6 +206,34 @@ static void test_run__stopped_guardian_is_resumed_for_a_daemon(void **state)
 
 /* ---------------------------------------------------------------- more than one thing */
 
+/* The guardian's copy of the lock: nobody leads before it has killed what coordctl left. */
+static void test_run__term_is_held_until_the_work_of_a_killed_leader_is_gone(void **state)
+{
+    struct scene *scene = *state;
+    struct pair pair;
+    struct coordctl third;
+    static const char *const long_lease[] = {"--ttl", "1h", NULL};
+    static const char *const once[] = {"--ttl", "1h", "--wait", "0", NULL};
+    coordctl_run(scene, &pair.leader, "first", "daemon", long_lease);
+    pair.fence = work_wait(scene, 0, 2);
+    const pid_t guardian = guardian_of(&pair.leader);
+    const pid_t command = wait_for_child(guardian);
+    kill(pair.leader.pid, SIGSTOP); /* it would resume the guardian */
+    wait_for_stop(pair.leader.pid);
+    kill(guardian, SIGSTOP);
+    wait_for_stop(guardian);
+    kill(pair.leader.pid, SIGKILL);
+    assert_int_equal(coordctl_wait(&pair.leader), 128 + SIGKILL);
+    coordctl_run(scene, &third, "third", "beat", once);
+    assert_int_equal(coordctl_wait(&third), 124);
+    assert_int_equal(kill(command, 0), 0);
+    coordctl_run(scene, &pair.rival, "second", "beat", long_lease);
+    wait_for_text(pair.rival.err, "first leads");
+    kill(guardian, SIGCONT);
+    expect_takeover(scene, &pair);
+    end_rival(scene, &pair);
+}
+
 static void test_run__command_dies_with_both(void **state)
 {
     struct scene *scene = *state;
@@ -287,6 +315,7 @@ int main(int argc, char **argv)
         TEST(test_run__stopped_guardian_is_resumed_for_a_step_down),
         TEST(test_run__stopped_guardian_is_resumed_for_a_deaf_command),
         TEST(test_run__stopped_guardian_is_resumed_for_a_daemon),
+        TEST(test_run__term_is_held_until_the_work_of_a_killed_leader_is_gone),
         TEST(test_run__command_dies_with_both),
         TEST(test_run__stopped_command_still_ends),
         TEST(test_run__a_row_of_kills_never_overlaps),
