@@ -293,7 +293,8 @@ static void begin_leaving(struct coord_coordinator *c, uint32_t ref, enum coord_
     /* Each heartbeat repeats the notice; the way to us is not always equally long. */
     coord_ms apart = leaves && extra->deadline > deadline ? extra->deadline - deadline
                                                           : deadline - extra->deadline;
-    if (leaves && extra->intent == intent && apart < c->config.timeout / 2) {
+    bool over = extra->deadline <= c->now && deadline <= c->now;
+    if (leaves && extra->intent == intent && (over || apart < c->config.timeout / 2)) {
         return;
     }
     extra->intent = intent;
