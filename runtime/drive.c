@@ -7,7 +7,8 @@
 #include <time.h>
 
 enum {
-    ROUNDS = 8 /* within one drive(): electors of one process answer one another at once */
+    ROUNDS = 8, /* within one drive(): electors of one process answer one another at once */
+    EDGES = 32  /* told in one go: a host whose callbacks make edges must not hold us for ever */
 };
 
 /* ---------------------------------------------------------------- what others may read */
@@ -188,6 +189,17 @@ void coord__drive(struct coord_runtime *runtime)
     coord__wake_waiters(runtime);
 }
 
+void coord__drive_and_tell(struct coord_runtime *runtime)
+{
+    for (int i = 0; i < EDGES; i++) {
+        coord__drive(runtime);
+        if (runtime->threads || runtime->driven || !coord__tell_one(runtime)) {
+            return;
+        }
+    }
+    coord__loop_wake(&runtime->loop); /* go on with the next call */
+}
+
 /* ---------------------------------------------------------------- waiting */
 
 void coord__wake_waiters(struct coord_runtime *runtime)
@@ -218,14 +230,6 @@ void coord__wait_changed(struct coord_runtime *runtime, coord_ms until)
     runtime->waiters--;
 }
 
-/* Drive and tell until nothing is left to be told, or somebody else does it. */
-static void drive_and_tell(struct coord_runtime *runtime)
-{
-    do {
-        coord__drive(runtime);
-    } while (!runtime->threads && !runtime->driven && coord__tell_one(runtime));
-}
-
 static void sleep_on_loop(struct coord_runtime *runtime, coord_ms until)
 {
     const coord_ms now = coord_clock_now();
@@ -243,7 +247,7 @@ bool coord__await(struct coord_election *election, coord_ms until, coord__ready_
     coord__pin(election);
     for (;;) {
         if (!runtime->threads && !runtime->driven) {
-            drive_and_tell(runtime);
+            coord__drive_and_tell(runtime);
         }
         if (election->closed || coord__forked(runtime)) {
             break;

@@ -144,7 +144,7 @@ COORD_API enum coord_err coord_election_withdraw(struct coord_election *election
  * @param bound  ms.
  * @param out    written on success; may be NULL.
  * @return       COORD_OK, or FORKED.
- * Thread: any.   Blocks: up to bound.   Allocates: never.
+ * Thread: any.   Blocks: up to bound, and while a callback runs inside.   Allocates: never.
  * Calls back: coord_edge_fn, coord_leader_change_fn.
  * Source: docs/guarantees.md#e6, tests/contract.
  */

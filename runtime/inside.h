@@ -40,6 +40,7 @@ struct coord_runtime {
     bool telling; /* callbacks of `told` run on `teller` */
     pthread_t teller;
     struct coord_election *told;
+    uint64_t tellings;
 
     bool threads; /* the helper threads drive and tell */
     bool ending;  /* some thread ends them */
@@ -93,6 +94,7 @@ struct coord_election {
     bool due;             /* to be processed without waiting for its deadline */
     bool one_term;        /* try_acquire(): not to stand again when the term ends */
     bool silent;          /* stop() returned: no callback begins */
+    uint64_t told_last;   /* the runtime's count then: whoever waits longest is told next */
     uint64_t told_no;     /* leader-change callbacks heard "no" of this term: so does everybody */
     uint64_t silent_term; /* ended, and nobody could be told: acknowledged at silent_at */
     coord_ms silent_at;   /* COORD_NEVER: none */
@@ -141,6 +143,8 @@ void coord__touch(struct coord_election *election);
 void coord__publish(struct coord_election *election, coord_ms now);
 /* Do all that can be done now. Watchdogs may run; the lock is let go for them. */
 void coord__drive(struct coord_runtime *runtime);
+/* The same, and tell what came of it, unless others drive or tell. */
+void coord__drive_and_tell(struct coord_runtime *runtime);
 /* When drive() has something to do. */
 coord_ms coord__deadline(const struct coord_runtime *runtime);
 

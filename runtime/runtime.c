@@ -117,9 +117,7 @@ enum coord_err coord_runtime_process(struct coord_runtime *runtime)
     }
     if (!runtime->threads && !runtime->driven) {
         coord__loop_wait(&runtime->loop, 0);
-        do {
-            coord__drive(runtime);
-        } while (!runtime->threads && !runtime->driven && coord__tell_one(runtime));
+        coord__drive_and_tell(runtime);
         coord__wake_waiters(runtime);
     }
     const bool forked = coord__forked(runtime);

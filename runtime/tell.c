@@ -222,14 +222,16 @@ static void after_telling(struct coord_election *election, const struct coord_ed
     }
 }
 
-static struct coord_election *next_edge(struct coord_runtime *runtime, struct coord_edge *out)
+static struct coord_election *next_to_tell(struct coord_runtime *runtime)
 {
+    struct coord_election *next = NULL;
     for (struct coord_election *e = runtime->first; e != NULL; e = e->next) {
-        if (coord_lease_next_edge(e->lease, out)) {
-            return e;
+        if (coord_lease_edge_pending(e->lease) &&
+            (next == NULL || e->told_last < next->told_last)) {
+            next = e;
         }
     }
-    return NULL;
+    return next;
 }
 
 bool coord__edge_waits(const struct coord_runtime *runtime)
@@ -248,10 +250,11 @@ bool coord__tell_one(struct coord_runtime *runtime)
     if (runtime->telling || coord__forked(runtime)) {
         return false; /* its thread goes on with the next one: edges are told in order */
     }
-    struct coord_election *election = next_edge(runtime, &edge);
-    if (election == NULL) {
+    struct coord_election *election = next_to_tell(runtime);
+    if (election == NULL || !coord_lease_next_edge(election->lease, &edge)) {
         return false;
     }
+    election->told_last = ++runtime->tellings;
     runtime->telling = true;
     runtime->teller = pthread_self();
     runtime->told = election;
