@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * tests/contract/suite.h - the one contract that every elector keeps, run once for each of them.
  *
- * A backend brings a store (struct suite_store); each case runs in the ways of embedding that matter
- * to it: blocking calls, helper threads, a foreign loop.
+ * A backend brings a store (struct suite_store); each case runs in the ways of embedding that
+ * matter to it: blocking calls, helper threads, a foreign loop.
  */
 #ifndef COORD_TESTS_SUITE_H
 #define COORD_TESTS_SUITE_H

@@ -153,7 +153,7 @@ static void is_leader_inside_callbacks_is_the_new_state(struct suite_world *worl
     }
 }
 
-/* ---------------------------------------------------------------- closing, and calling everything */
+/* ---------------------------------------------------------------- closing, calling everything */
 
 struct caller {
     atomic_int calls;

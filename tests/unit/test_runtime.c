@@ -169,6 +169,42 @@ static void test_runtime__a_call_from_another_thread_wakes_the_loop(void **state
     coord_runtime_free(runtime);
 }
 
+/* A host whose callbacks make new edges without end. */
+static void resign_and_stand(void *ctx, struct coord_election *election,
+                             const struct coord_edge *edge)
+{
+    atomic_fetch_add((atomic_uint *)ctx, 1);
+    if (edge->kind == COORD_EDGE_STARTED) {
+        coord_election_acknowledge(election, edge->term);
+    }
+}
+
+static void test_runtime__a_restless_host_holds_neither_process_nor_the_others(void **state)
+{
+    (void)state;
+    struct fake_store restless = {.fd = 0};
+    struct fake_store calm = {.fd = 0};
+    atomic_uint edges = 0;
+    atomic_uint others = 0;
+    struct coord_runtime *runtime = make_runtime();
+    struct coord_election *first = open_over(runtime, &restless, "a");
+    struct coord_election *second = open_over(runtime, &calm, "b");
+    assert_int_equal(coord_election_on_edge(first, resign_and_stand, &edges), COORD_OK);
+    assert_int_equal(coord_election_on_edge(second, resign_and_stand, &others), COORD_OK);
+    assert_int_equal(coord_election_stand(first), COORD_OK);
+    while (atomic_load(&edges) < 200) {
+        assert_true(readable(runtime, GUARD));
+        process(runtime); /* it returns, and there is more to do */
+    }
+    assert_int_equal(coord_election_stand(second), COORD_OK);
+    const unsigned before = atomic_load(&edges);
+    while (atomic_load(&others) == 0) {
+        process(runtime);
+    }
+    assert_true(atomic_load(&edges) - before < 100);
+    coord_runtime_free(runtime);
+}
+
 /* ---------------------------------------------------------------- the backends' descriptors */
 
 static void write_one(int fd)
@@ -468,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_runtime__of_another_version_is_refused),
         cmocka_unit_test(test_runtime__descriptor_is_readable_at_a_deadline_and_never_changes),
         cmocka_unit_test(test_runtime__a_call_from_another_thread_wakes_the_loop),
+        cmocka_unit_test(test_runtime__a_restless_host_holds_neither_process_nor_the_others),
         cmocka_unit_test(test_loop__two_electors_may_name_one_descriptor),
         cmocka_unit_test(test_loop__a_number_may_come_to_mean_another_file),
         cmocka_unit_test(test_loop__a_file_that_lives_on_in_a_child_does_not_spin),
