@@ -189,32 +189,37 @@ static bool dispatch(struct coord__redis_link *link, coord_ms now)
     return false;
 }
 
+static void broken(struct coord__redis_link *link, const struct coord_error *error, coord_ms now)
+{
+    if (link->state == COORD__REDIS_LINK_UP) {
+        coord__redis_link_fail(link, error, now);
+    } else {
+        coord__redis_link_next_host(link, error, now);
+    }
+}
+
 static bool talk(struct coord__redis_link *link, coord_ms now)
 {
     struct coord_error error;
     size_t written = 0;
-    enum coord__redis_io io = COORD__REDIS_IO_DONE;
     if (link->state == COORD__REDIS_LINK_GREETING) {
-        io = coord__redis_socket_write(link, &link->greeting, &written, &error);
-        link->starved = io == COORD__REDIS_IO_LATER;
+        /* One that is full says why and closes: when writing fails, that can still be read. */
+        link->starved = coord__redis_socket_write(link, &link->greeting, &written, &error) ==
+                        COORD__REDIS_IO_LATER;
     }
     bool full = true;
-    while (io != COORD__REDIS_IO_BROKEN && full) {
-        io = coord__redis_socket_read(link, &full, &error);
+    while (full) {
+        const enum coord__redis_io io = coord__redis_socket_read(link, &full, &error);
+        if (io == COORD__REDIS_IO_BROKEN) {
+            broken(link, &error, now);
+            return true;
+        }
         if (io == COORD__REDIS_IO_LATER) {
             break;
         }
-        if (io == COORD__REDIS_IO_DONE && !dispatch(link, now)) {
+        if (!dispatch(link, now)) {
             return true;
         }
-    }
-    if (io == COORD__REDIS_IO_BROKEN) {
-        if (link->state == COORD__REDIS_LINK_UP) {
-            coord__redis_link_fail(link, &error, now);
-        } else {
-            coord__redis_link_next_host(link, &error, now);
-        }
-        return true;
     }
     if (link->state == COORD__REDIS_LINK_GREETING && now >= link->deadline) {
         coord_error_set(&error, COORD_E_NO_ANSWER,

@@ -43,6 +43,7 @@ static void send_all(int fd, const char *bytes, size_t count)
 static void close_client(struct proxy_pair *pair)
 {
     if (pair->client >= 0) {
+        shutdown(pair->client, SHUT_RDWR); /* at once, although another thread polls it */
         close(pair->client);
         pair->client = -1;
     }

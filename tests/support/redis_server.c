@@ -99,6 +99,11 @@ static void run_server(const struct redis_server *server, const char *path)
             argv[count++] = server->options[i + 1];
         }
     }
+    if (server->sentinel[0] != '\0') {
+        argv[1] = server->sentinel;
+        argv[2] = "--sentinel";
+        count = 3;
+    }
     argv[count] = NULL;
     const int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
@@ -162,6 +167,32 @@ void redis_server_again(struct redis_server *server)
     assert_true(answers(server));
 }
 
+static void make_folder(struct redis_server *server)
+{
+    snprintf(server->folder, sizeof server->folder, "/tmp/coord-redis-XXXXXX");
+    assert_non_null(mkdtemp(server->folder));
+    snprintf(server->socket, sizeof server->socket, "%s/s", server->folder);
+    snprintf(server->uri, sizeof server->uri, "redis+unix://%s", server->socket);
+}
+
+void redis_server_start_sentinel(struct redis_server *server, int port, const char *master)
+{
+    memset(server, 0, sizeof *server);
+    make_folder(server);
+    server->port = free_port();
+    snprintf(server->sentinel, sizeof server->sentinel, "%s/sentinel.conf", server->folder);
+    FILE *file = fopen(server->sentinel, "we");
+    assert_non_null(file);
+    fprintf(file,
+            "port %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\nlogfile %s/log\n"
+            "sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 300\n"
+            "sentinel failover-timeout %s 3000\n",
+            server->port, server->socket, server->folder, server->folder, master, port, master,
+            master);
+    assert_int_equal(fclose(file), 0);
+    redis_server_again(server);
+}
+
 void redis_server_start(struct redis_server *server, const char *const *options)
 {
     memset(server, 0, sizeof *server);
@@ -174,10 +205,7 @@ void redis_server_start(struct redis_server *server, const char *const *options)
         return;
     }
     redis_server_needed();
-    snprintf(server->folder, sizeof server->folder, "/tmp/coord-redis-XXXXXX");
-    assert_non_null(mkdtemp(server->folder));
-    snprintf(server->socket, sizeof server->socket, "%s/s", server->folder);
-    snprintf(server->uri, sizeof server->uri, "redis+unix://%s", server->socket);
+    make_folder(server);
     for (size_t i = 0; options != NULL && options[i] != NULL; i++) {
         assert_true(i < REDIS_SERVER_OPTIONS);
         server->options[i] = options[i];

@@ -27,6 +27,7 @@ struct redis_server {
     char uri[128]; /* redis+unix://... */
     char tcp_uri[64];
     const char *options[REDIS_SERVER_OPTIONS + 1];
+    char sentinel[96]; /* its file, when it is a Sentinel */
 };
 
 /** Skip the test with a reason when no server can be started; in CI that is a failure. */
@@ -40,6 +41,9 @@ void redis_server_needed(void);
  *                 opens a free loopback port as well.
  */
 void redis_server_start(struct redis_server *server, const char *const *options);
+
+/** Start a Sentinel, alone, that watches the primary on a loopback port under the name `master`. */
+void redis_server_start_sentinel(struct redis_server *server, int port, const char *master);
 
 /** kill -9, and wait until it is gone. */
 void redis_server_kill(struct redis_server *server);
