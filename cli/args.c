@@ -31,6 +31,8 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_WATCH] = {"watch", NULL, NULL, "go on, and print each change"},
     [CLI_JSON] = {"json", NULL, NULL, "one JSON object a line"},
     [CLI_SET] = {"option", "KEY=VALUE", NULL, "the same as coord.KEY=VALUE in the URI"},
+    [CLI_TYPE] = {"type", "TYPE", NULL, "heartbeat, shutdown, work_assignment, finished or orphan"},
+    [CLI_FORMAT] = {"format", "FORMAT", NULL, "msgpack or json; default: msgpack"},
     [CLI_HELP] = {"help", NULL, NULL, "this text"},
     [CLI_VERSION] = {"version", NULL, NULL, "the version"},
 };
@@ -160,8 +162,10 @@ static int check_needs(const struct cli_verb *verb, const struct cli_args *args)
 {
     for (int i = 0; i < CLI_OPTIONS; i++) {
         if ((verb->needs & CLI_TAKES(i)) != 0 && args->value[i] == NULL) {
-            return cli_say_usage("coordctl %s needs --%s %s; it may also stand in %s", verb->name,
-                                 options[i].name, options[i].value, options[i].environment);
+            const char *place = options[i].environment;
+            return cli_say_usage("coordctl %s needs --%s %s%s%s", verb->name, options[i].name,
+                                 options[i].value, place != NULL ? "; it may also stand in " : "",
+                                 place != NULL ? place : "");
         }
     }
     if (verb->command && args->command == NULL) {
@@ -171,9 +175,21 @@ static int check_needs(const struct cli_verb *verb, const struct cli_args *args)
     return 0;
 }
 
+/* The one word that some verbs begin with. */
+static const char *word_of(const struct cli_verb *verb, const char *argument)
+{
+    for (size_t i = 0; verb->words != NULL && argument != NULL && verb->words[i] != NULL; i++) {
+        if (strcmp(verb->words[i], argument) == 0) {
+            return verb->words[i];
+        }
+    }
+    return NULL;
+}
+
 int cli_args_parse(const struct cli_verb *verb, char **argv, struct cli_args *out)
 {
-    *out = (struct cli_args){.verb = verb};
+    *out = (struct cli_args){.verb = verb, .word = word_of(verb, *argv)};
+    argv += out->word != NULL ? 1 : 0;
     while (*argv != NULL) {
         if (strcmp(*argv, "--") == 0) {
             if (!verb->command) {
@@ -210,6 +226,10 @@ int cli_args_parse(const struct cli_verb *verb, char **argv, struct cli_args *ou
             const char *value = getenv(options[i].environment);
             out->value[i] = value != NULL && value[0] != '\0' ? value : NULL;
         }
+    }
+    if (verb->words != NULL && out->word == NULL) {
+        return cli_say_usage("coordctl %s needs a word first: coordctl %s %s", verb->name,
+                             verb->name, verb->synopsis);
     }
     return check_needs(verb, out);
 }

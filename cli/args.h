@@ -20,6 +20,8 @@ enum cli_option {
     CLI_WATCH,
     CLI_JSON,
     CLI_SET, /* --option KEY=VALUE */
+    CLI_TYPE,
+    CLI_FORMAT,
     CLI_HELP,
     CLI_VERSION,
     CLI_OPTIONS
@@ -38,6 +40,7 @@ struct cli_verb {
     unsigned takes;       /* CLI_TAKES() of each option; --help is taken by all */
     unsigned needs;       /* those that have to be given, here or in the environment */
     bool command;         /* takes `-- COMMAND [ARG...]` */
+    const char *const *words; /* NULL: none; else its first argument is one of them */
     /* @return the exit status. */
     int (*run)(const struct cli_args *args);
 };
@@ -48,7 +51,8 @@ struct cli_args {
     const char *value[CLI_OPTIONS]; /* NULL: not given; a flag that is given is "" */
     const char *set[COORD_URI_OPTIONS_MAX];
     size_t set_count;
-    char **command; /* NULL-terminated, or NULL */
+    char **command;   /* NULL-terminated, or NULL */
+    const char *word; /* of verb->words, or NULL */
 };
 
 /**

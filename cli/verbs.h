@@ -11,5 +11,6 @@ extern const struct cli_verb cli_verb_status;
 extern const struct cli_verb cli_verb_step_down;
 extern const struct cli_verb cli_verb_init;
 extern const struct cli_verb cli_verb_demo;
+extern const struct cli_verb cli_verb_message;
 
 #endif /* CLI_VERBS_H */
