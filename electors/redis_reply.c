@@ -268,6 +268,9 @@ static void outcome(const struct coord__redis_question *question, uint64_t statu
 {
     switch ((enum coord_outcome)status) {
     case COORD_GRANTED:
+        if (number(answer, 2) == 0 || is_negative(answer, 3)) {
+            break;
+        }
         out->outcome = COORD_GRANTED;
         out->fence = number(answer, 2);
         out->owed = number(answer, 3);
