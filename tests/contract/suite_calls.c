@@ -185,6 +185,22 @@ static void another_can_be_asked_to_step_down(struct suite_world *world)
     assert_false(suite_leads(other));
 }
 
+static void asking_says_when_the_leader_needs_more_time(struct suite_world *world)
+{
+    struct coord_election_config config = suite_config(world);
+    config.explicit_ack = true; /* its work goes on after it was told */
+    config.ttl = 60000;
+    struct suite_side *side = suite_open_with(world, 0, &config);
+    struct suite_side *other = suite_open(world, 1);
+    struct coord_error error = {.code = COORD_OK};
+    assert_int_equal(coord_election_stand(side->election), COORD_OK);
+    suite_until(world, suite_leads, side);
+    assert_int_equal(coord_election_ask_step_down(other->election, NULL, 300, &error),
+                     COORD_E_TIMEOUT);
+    assert_non_null(strstr(error.text, side->identity));
+    assert_true(suite_leads(side));
+}
+
 static void asking_where_nobody_leads_says_so(struct suite_world *world)
 {
     struct suite_side *side = suite_open(world, 0);
@@ -317,6 +333,8 @@ const struct suite_case suite_calls[] = {
     {"a_waiting_call_ends_when_its_election_is_closed",
      a_waiting_call_ends_when_its_election_is_closed, SUITE_BLOCKING | SUITE_THREADS, false},
     {"another_can_be_asked_to_step_down", another_can_be_asked_to_step_down, SUITE_THREADS, true},
+    {"asking_says_when_the_leader_needs_more_time", asking_says_when_the_leader_needs_more_time,
+     SUITE_THREADS, true},
     {"asking_where_nobody_leads_says_so", asking_where_nobody_leads_says_so, SUITE_ALL, false},
     {"one_that_leads_steps_down_when_it_asks", one_that_leads_steps_down_when_it_asks, SUITE_ALL,
      false},

@@ -18,6 +18,7 @@ enum {
 struct fake_store {
     enum coord_outcome acquire; /* 0: GRANTED */
     enum coord_outcome renew;   /* 0: RENEWED */
+    enum coord_outcome release; /* 0: DONE */
     enum coord_err code;        /* with FAILED and UNKNOWN */
     atomic_bool silent;         /* answers nothing */
     atomic_bool lost;           /* tells once that the term is gone */
@@ -81,8 +82,9 @@ static inline enum coord_outcome fake_outcome(struct fake_elector *fake)
         return store->renew != 0 ? store->renew : COORD_RENEWED;
     case COORD_VERB_OBSERVE:
         return store->code != COORD_OK ? COORD_FAILED : COORD_FREE;
-    case COORD_VERB_NONE:
     case COORD_VERB_RELEASE:
+        return store->release != 0 ? store->release : COORD_DONE;
+    case COORD_VERB_NONE:
     case COORD_VERB_UNDO:
     case COORD_VERB_ASK:
     case COORD_VERB_INIT:
