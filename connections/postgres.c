@@ -4,6 +4,7 @@
 #include "connections/postgres.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -373,7 +374,8 @@ static void take_result(struct coord__postgres *pg, PGresult *result)
         }
         if (pg->reply.error.code == COORD_OK) {
             coord__postgres_explain_result(result, &pg->reply.error);
-            strncpy(pg->reply.sqlstate, state != NULL ? state : "", sizeof pg->reply.sqlstate - 1);
+            (void)snprintf(pg->reply.sqlstate, sizeof pg->reply.sqlstate, "%s",
+                           state != NULL ? state : "");
         }
     } else if (PQresultStatus(result) == PGRES_TUPLES_OK) {
         PQclear(pg->rows);

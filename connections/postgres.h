@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * connections/postgres.h - one connection to a PostgreSQL server, non-blocking from connect to close.
+ * connections/postgres.h - one connection to a PostgreSQL server, never blocking.
  *
  * Statements leave in the order in which they were sent, each with a Sync of its own in the same
  * write, and are answered in that order. Whatever ends the session is heard as it arrives, also

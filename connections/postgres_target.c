@@ -233,7 +233,7 @@ PGconn *coord__postgres_target_start(const struct coord__postgres_target *target
 PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target,
                                        unsigned seconds)
 {
-    /* The URI as it was given: libpq may resolve names and walk over the hosts, since it may block. */
+    /* The URI as given: libpq may resolve names and walk over the hosts, since it may block. */
     char limit[16];
     if (snprintf(limit, sizeof limit, "%u", seconds) < 0) {
         return NULL;

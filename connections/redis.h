@@ -104,6 +104,9 @@ void coord_redis_send(struct coord_redis *redis, struct coord_redis_call *call, 
 /** Write what waits; connect first where needed. Thread: confined. */
 void coord_redis_flush(struct coord_redis *redis, coord_ms now);
 
+/** Commands go out at once. Thread: confined. */
+bool coord_redis_is_up(const struct coord_redis *redis);
+
 /** Take an answered, failed or unknown call back to IDLE; frees its reply. Thread: confined. */
 void coord_redis_call_clear(struct coord_redis_call *call);
 
@@ -174,7 +177,7 @@ void coord_redis_events_close(struct coord_redis_events *events, struct coord_re
 void coord_redis_events_listen(struct coord_redis_events *events,
                                struct coord_redis_listener *listener, coord_ms now);
 
-/** Hear it no more; one that was never heard of is ignored. Nothing is written. Thread: confined. */
+/** Hear it no more; one never heard of is ignored. Nothing is written. Thread: confined. */
 void coord_redis_events_drop(struct coord_redis_events *events,
                              struct coord_redis_listener *listener);
 

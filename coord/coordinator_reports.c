@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ids: FNV-1a of 128 bits over (peer, incarnation, subscription), the same on every host ---- */
+/* ---- ids: FNV-1a of 128 bits over (peer, incarnation, subscription), the same everywhere ---- */
 
 struct wide {
     uint32_t limb[4]; /* the least first */

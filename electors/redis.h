@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * electors/redis.h - election through a Redis or Valkey server: a lease that the server lets run out.
+ * electors/redis.h - election through a Redis or Valkey server: a lease that runs out there.
  *
  *   redis://[USER[:PASSWORD]@]HOST[:PORT][/DB]     also rediss://, over TLS
  *   redis+unix:///PATH[?db=N]

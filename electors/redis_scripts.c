@@ -116,7 +116,7 @@ static const char acquire_body[] = CLOCK NUMBER RUN LINE OWES WORTH
     /* An attempt of ours that was given up. Its debt passes on; without it all may be owed. */
     "  sound = debt >= 0\n"
     "else\n"
-    /* It ended, or was undone before it came: a late one must not make a lease that nobody knows. */
+    /* It ended, or was undone before it came: a late one must not make an unknown lease. */
     "  if r[6] == owner and (number(r[7]) or 0) >= attempt\n"
     "    or r[11] == owner and (number(r[12]) or 0) >= attempt then return {5, now} end\n"
     "  if r[8] and r[8] ~= '' and r[8] ~= ARGV[5] then\n"

@@ -86,7 +86,8 @@ FNR == 2 && index($0, file " - ") == 0 && file !~ /^tests\/fuzz\/corpus/ {
     if ($0 ~ /\t/) {
         complain("a tab")
     }
-    if (length($0) > 100) {
+    # The formatter breaks no text and no table of macros.
+    if (length($0) > 100 && $0 !~ /"|\\$/) {
         complain("longer than 100 columns")
     }
     code = code_of($0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tests/sim/shipped_lease_reason.c - coord/lease_reason.c as it ships, with room for planted faults.
+ * tests/sim/shipped_lease_reason.c - coord/lease_reason.c as it ships, with planted faults.
  */
 #include "tests/sim/plant_rules.h"
 

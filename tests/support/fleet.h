@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tests/support/fleet.h - some electors in one poll loop, watched: never two leaders, rising fences.
+ * tests/support/fleet.h - some electors in one poll loop, watched: one leader, rising fences.
  */
 #ifndef TEST_FLEET_H
 #define TEST_FLEET_H

@@ -35,7 +35,7 @@ static void test_fence__leaps_where_terms_may_be_forgotten(void **state)
     assert_int_equal(coord_fence_next(leapt, 0, CLOCK_US, true), leapt + 1);
 }
 
-/* Added to the maximum, the leap of one who has seen fences would overtake that of one who has not. */
+/* Added to the maximum, the leap of one who has seen fences would overtake that of another. */
 static void test_fence__two_losses_do_not_go_backwards(void **state)
 {
     (void)state;
