@@ -179,23 +179,24 @@ static enum coord_err look(struct coord_election *election, coord_ms until, uint
 static enum coord_err see_it_end(struct coord_election *election, uint64_t fence, coord_ms until,
                                  struct coord_error *error)
 {
+    bool leads_still = false; /* as far as the store has said */
     for (;;) {
         uint64_t present = 0;
         const enum coord_err rc = look(election, until, &present, error);
         if (rc == COORD_OK && present != fence) {
             return COORD_OK;
         }
-        if (rc != COORD_OK && (coord_err_class(rc) != COORD_CLASS_RETRY || election->closed)) {
-            return rc;
-        }
+        leads_still = leads_still || rc == COORD_OK;
         const coord_ms now = coord_clock_now();
-        if (now >= until) {
-            return rc != COORD_OK
-                       ? rc
-                       : coord_error_set(error, COORD_E_TIMEOUT,
-                                         "%s was asked to step down and leads still: its work may "
-                                         "need its stop grace to end; wait longer",
-                                         election->lease->leader.identity);
+        if (now >= until && leads_still && !election->closed) {
+            return coord_error_set(error, COORD_E_TIMEOUT,
+                                   "%s was asked to step down and leads still: its work may need "
+                                   "its stop grace to end; wait longer",
+                                   election->lease->leader.identity);
+        }
+        const bool retry = rc == COORD_OK || coord_err_class(rc) == COORD_CLASS_RETRY;
+        if (!retry || now >= until) {
+            return rc;
         }
         const coord_ms pause = coord_ms_min(LOOK_AGAIN, election->timing.renew / 4 + 1);
         coord__await(election, coord_ms_min(until, coord_ms_add(now, pause)), never, NULL);
