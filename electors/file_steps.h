@@ -9,8 +9,8 @@
  *   RELEASE  RELEASE RELEASE_WRITE unlock
  *   UNDO     UNDO unlock
  *
- * read is OPEN SCAN TOP NEWEST WHO JUDGE. look, formers, earlier, unlock and touch are parts that go
- * on with terms->then.
+ * read is OPEN SCAN TOP NEWEST WHO JUDGE. look, formers, earlier, unlock and touch are parts that
+ * go on with terms->then.
  */
 #ifndef COORD_ELECTORS_FILE_STEPS_H
 #define COORD_ELECTORS_FILE_STEPS_H
