@@ -138,7 +138,8 @@ static inline struct coord_coordinator_config config_of(const char *id, unsigned
 static inline struct node *join(struct fleet *f, const char *id, const char *subscription)
 {
     struct node *node = &f->node[f->count++];
-    struct coord_coordinator_config config = config_of(id, (unsigned char)((unsigned)id[0] + (unsigned)f->count));
+    struct coord_coordinator_config config =
+        config_of(id, (unsigned char)((unsigned)id[0] + (unsigned)f->count));
     static unsigned char buffer[1024];
     struct coord_value list;
     if (f->now == 0) {
