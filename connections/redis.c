@@ -284,6 +284,11 @@ void coord_redis_flush(struct coord_redis *redis, coord_ms now)
     coord__redis_link_write(&redis->link, now);
 }
 
+bool coord_redis_is_up(const struct coord_redis *redis)
+{
+    return redis->link.state == COORD__REDIS_LINK_UP;
+}
+
 /* Take the unwritten bytes of an entry out of the stream, and the entry out of the queue. */
 static void cut_entry(struct coord_redis *redis, size_t index)
 {
@@ -341,6 +346,7 @@ void coord_redis_stuck(struct coord_redis *redis, struct coord_redis_call *call,
 
 void coord_redis_process(struct coord_redis *redis, coord_ms now)
 {
+    redis->link.awaited = redis->queue_count;
     coord__redis_link_process(&redis->link, now);
     if (redis->deposed && redis->link.state == COORD__REDIS_LINK_UP) {
         struct coord_error error;

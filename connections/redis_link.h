@@ -118,6 +118,9 @@ struct coord__redis_link {
     struct coord__redis_buffer out; /* the owner's; goes out when the link is up */
     uint64_t written;               /* bytes of `out` that went out since it is up */
     bool starved;                   /* the socket takes no more just now */
+    size_t awaited;                 /* replies, as the owner knows; 0: nothing need come */
+    coord_ms quiet_at;              /* when a read found nothing more */
+    bool spared;                    /* a read since, as nothing was awaited in that millisecond */
 
     size_t host;    /* among the target's */
     bool at_master; /* of a Sentinel: found it, and going there */

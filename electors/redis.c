@@ -46,7 +46,8 @@ struct redis_elector {
     char key[PARTS][KEY_MAX];
     struct coord_request request; /* the outstanding one */
     struct coord_redis_call call;
-    bool whole; /* it was sent as EVAL */
+    bool whole;     /* it was sent as EVAL */
+    bool just_sent; /* nothing can have come since */
 
     bool settled;        /* the record says that this term led */
     coord_ms touched_at; /* when it said so last */
@@ -308,6 +309,7 @@ static void request(struct coord_elector *elector, const struct coord_request *w
     COORD_ASSERT(r->call.state == COORD_REDIS_IDLE);
     r->request = *what;
     send_script(elector, false, now);
+    r->just_sent = r->call.state == COORD_REDIS_WAITING && coord_redis_is_up(r->redis);
 }
 
 static void abandon(struct coord_elector *elector, coord_ms now)
@@ -387,6 +389,10 @@ static bool is_over(const struct redis_elector *r)
 static void process(struct coord_elector *elector, coord_ms now)
 {
     struct redis_elector *r = coord_backend_state(elector);
+    if (r->just_sent) {
+        r->just_sent = false; /* the base looks once more before it waits: that read is spared */
+        return;
+    }
     coord_redis_process(r->redis, now);
     if (is_over(r)) {
         answered(elector, r, now);

@@ -1,288 +1,280 @@
 /* SPDX-License-Identifier: MIT
- * tests/bench/bench_redis.c - an election on Redis beside raw hiredis that runs the same scripts.
+ * tests/bench/bench_redis.c - the Redis elector against raw hiredis with the same scripts.
  *
- * Both take two round trips for an acquire and a release (with the word to the waiters behind it),
- * and one for a renewal, on one server in one run, in turns. The target is 1.10 of the raw client.
+ * Both over a unix socket to one server, in turns, with one who listens for resignations, as every
+ * candidate does; it prints medians and their ratio. Best read with client and server on one
+ * processor: taskset -c 0.
  */
+#include "coord/elector.h"
 #include "electors/redis.h"
 #include "electors/redis_scripts.h"
-#include "runtime/clock.h"
+#include "tests/support/fleet.h"
 #include "tests/support/redis_server.h"
+#include "tests/support/support.h"
 
 #include <hiredis/hiredis.h>
+
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum {
-    PAIRS = 2000,
-    RENEWALS = 4000,
-    ROUNDS = 9,
-    TEXT = 96
+    ROUNDS = 31,
+    OPERATIONS = 500,
+    TTL = 15000
 };
 
-#define OWNER "00112233445566778899aabbccddeeff"
+#define OWNER "0123456789abcdef0123456789abcdef"
 
-static double us_now(void)
+static double now_us(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static void fail(const char *what)
+static int by_value(const void *a, const void *b)
 {
-    fprintf(stderr, "bench_redis: %s\n", what);
-    exit(1);
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-/* ---------------------------------------------------------------- the raw client */
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, by_value);
+    return values[ROUNDS / 2];
+}
+
+/* ---------------------------------------------------------------- raw hiredis */
 
 struct raw {
-    redisContext *redis;
-    unsigned long attempt;
+    redisContext *context;
+    redisContext *listener;
+    unsigned attempt;
     long long fence;
-    char attempt_text[TEXT];
-    char fence_text[TEXT];
-    char line[3 * TEXT]; /* what the lease's value begins with */
 };
 
-static redisReply *answer(struct raw *raw)
+static redisReply *evalsha(struct raw *raw, enum coord_verb verb, int argc, const char **arguments)
 {
-    void *reply = NULL;
-    if (redisGetReply(raw->redis, &reply) != REDIS_OK) {
-        fail(raw->redis->errstr);
+    static const char *const keys[] = {"coord:{raw}:lease", "coord:{raw}:fence", "coord:{raw}:ask"};
+    const struct coord__redis_script *script = coord__redis_script(verb);
+    const char *argv[16] = {"EVALSHA", script->sha1, script->keys == 2 ? "2" : "3"};
+    size_t bytes[16];
+    int count = 3;
+    for (int i = 0; i < script->keys; i++) {
+        argv[count++] = keys[i];
     }
-    if (((redisReply *)reply)->type == REDIS_REPLY_ERROR) {
-        fail(((redisReply *)reply)->str);
+    for (int i = 0; i < argc; i++) {
+        argv[count++] = arguments[i];
+    }
+    for (int i = 0; i < count; i++) {
+        bytes[i] = strlen(argv[i]);
+    }
+    redisReply *reply = redisCommandArgv(raw->context, count, argv, bytes);
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY) {
+        fprintf(stderr, "raw: %s\n", reply != NULL ? reply->str : "broken");
+        exit(1);
     }
     return reply;
 }
 
 static void raw_acquire(struct raw *raw)
 {
-    snprintf(raw->attempt_text, TEXT, "%lu", ++raw->attempt);
-    snprintf(raw->fence_text, TEXT, "%lld", raw->fence);
-    const char *argv[] = {"EVALSHA",
-                          coord__redis_script(COORD_VERB_ACQUIRE)->sha1,
-                          "2",
-                          "coord:{raw}:lease",
-                          "coord:{raw}:fence",
-                          OWNER,
-                          raw->attempt_text,
-                          "15000",
-                          raw->fence_text,
-                          "raw",
-                          "",
-                          "",
-                          "0"};
-    redisAppendCommandArgv(raw->redis, sizeof argv / sizeof argv[0], argv, NULL);
-    redisReply *reply = answer(raw);
-    if (reply->elements < 3 || reply->element[0]->integer != COORD_GRANTED) {
-        fail("the raw client was not granted");
-    }
+    char attempt[16];
+    snprintf(attempt, sizeof attempt, "%u", ++raw->attempt);
+    const char *arguments[] = {OWNER, attempt, "15000", "0", "raw", "", "", "0"};
+    redisReply *reply = evalsha(raw, COORD_VERB_ACQUIRE, 8, arguments);
     raw->fence = reply->element[2]->integer;
     freeReplyObject(reply);
-    snprintf(raw->fence_text, TEXT, "%lld", raw->fence);
-    snprintf(raw->line, sizeof raw->line, "coord1 %s %s " OWNER " ", raw->fence_text,
-             raw->attempt_text);
 }
 
-static void raw_release(struct raw *raw)
+static void raw_line(const struct raw *raw, char *line, char *fence)
 {
-    const char *argv[] = {"EVALSHA",
-                          coord__redis_script(COORD_VERB_RELEASE)->sha1,
-                          "3",
-                          "coord:{raw}:lease",
-                          "coord:{raw}:fence",
-                          "coord:{raw}:ask",
-                          raw->line,
-                          raw->fence_text,
-                          "",
-                          "0"};
-    char word[2 * TEXT];
-    snprintf(word, sizeof word, "released %s", raw->fence_text);
-    const char *publish[] = {"PUBLISH", "coord:{raw}:events", word};
-    redisAppendCommandArgv(raw->redis, sizeof argv / sizeof argv[0], argv, NULL);
-    redisAppendCommandArgv(raw->redis, 3, publish, NULL);
-    freeReplyObject(answer(raw));
-    freeReplyObject(answer(raw));
+    snprintf(line, 128, "coord1 %lld %u " OWNER " ", raw->fence, raw->attempt);
+    snprintf(fence, 24, "%lld", raw->fence);
 }
 
 static void raw_renew(struct raw *raw)
 {
-    const char *argv[] = {"EVALSHA",
-                          coord__redis_script(COORD_VERB_RENEW)->sha1,
-                          "3",
-                          "coord:{raw}:lease",
-                          "coord:{raw}:fence",
-                          "coord:{raw}:ask",
-                          raw->line,
-                          "15000",
-                          raw->fence_text,
-                          "",
-                          ""};
-    redisAppendCommandArgv(raw->redis, sizeof argv / sizeof argv[0], argv, NULL);
-    freeReplyObject(answer(raw));
+    char line[128];
+    char fence[24];
+    raw_line(raw, line, fence);
+    const char *arguments[] = {line, "15000", fence, "", ""};
+    freeReplyObject(evalsha(raw, COORD_VERB_RENEW, 5, arguments));
 }
 
-static void raw_begin(struct raw *raw, const struct redis_server *server)
+/* With the word to those who wait, in one write, as the elector does it. */
+static void raw_release(struct raw *raw)
 {
-    static const enum coord_verb verbs[] = {COORD_VERB_ACQUIRE, COORD_VERB_RELEASE,
-                                            COORD_VERB_RENEW};
-    raw->redis = redis_server_connect(server);
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        const char *argv[] = {"SCRIPT", "LOAD", coord__redis_script(verbs[i])->body};
-        redisAppendCommandArgv(raw->redis, 3, argv, NULL);
-        freeReplyObject(answer(raw));
+    char line[128];
+    char fence[24];
+    void *reply = NULL;
+    raw_line(raw, line, fence);
+    const struct coord__redis_script *script = coord__redis_script(COORD_VERB_RELEASE);
+    const char *release[] = {"EVALSHA",
+                             script->sha1,
+                             "3",
+                             "coord:{raw}:lease",
+                             "coord:{raw}:fence",
+                             "coord:{raw}:ask",
+                             line,
+                             fence,
+                             "",
+                             "0"};
+    const char *publish[] = {"PUBLISH", "coord:{raw}:events", "released 1795967166558649"};
+    redisAppendCommandArgv(raw->context, 10, release, NULL);
+    redisAppendCommandArgv(raw->context, 3, publish, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (redisGetReply(raw->context, &reply) != REDIS_OK) {
+            exit(1);
+        }
+        freeReplyObject(reply);
     }
+    if (redisGetReply(raw->listener, &reply) != REDIS_OK) {
+        exit(1);
+    }
+    freeReplyObject(reply);
 }
 
-/* ---------------------------------------------------------------- ours */
+/* ---------------------------------------------------------------- the elector */
 
 static void turn(struct coord_elector *elector)
 {
     struct coord_descriptor wanted[COORD_DESCRIPTORS_MAX];
-    struct pollfd polled[COORD_DESCRIPTORS_MAX];
+    struct pollfd fds[COORD_DESCRIPTORS_MAX];
     const size_t count = coord_elector_descriptors(elector, wanted);
     for (size_t i = 0; i < count; i++) {
-        const int events = (wanted[i].read ? POLLIN : 0) | (wanted[i].write ? POLLOUT : 0);
-        polled[i] = (struct pollfd){.fd = wanted[i].fd, .events = (short)events};
+        fds[i] = (struct pollfd){
+            .fd = wanted[i].fd,
+            .events = (short)((wanted[i].read ? POLLIN : 0) | (wanted[i].write ? POLLOUT : 0))};
     }
-    const coord_ms now = coord_clock_now();
-    const coord_ms wait = coord_ms_min(coord_ms_sub(coord_elector_deadline(elector), now), 1000);
-    poll(polled, count, (int)wait);
-    coord_elector_process(elector, coord_clock_now());
+    poll(fds, (nfds_t)count, 100);
+    coord_elector_process(elector, fleet_now());
 }
 
-static void our_acquire(struct coord_elector *elector)
+static void take_edges(struct coord_lease *lease)
 {
-    coord_lease_stand(coord_elector_lease(elector), coord_clock_now());
-    coord_elector_process(elector, coord_clock_now());
-    while (!coord_elector_leading_at(elector, coord_clock_now())) {
-        turn(elector);
-    }
-}
-
-static void our_release(struct coord_elector *elector)
-{
-    struct coord_lease *lease = coord_elector_lease(elector);
-    const coord_ms now = coord_clock_now();
     struct coord_edge edge;
-    coord_lease_withdraw(lease, now);
-    coord_lease_acknowledge(lease, coord_lease_claim(lease, now).term, now);
     while (coord_lease_next_edge(lease, &edge)) {
-        coord_lease_edge_done(lease, now);
-    }
-    coord_elector_process(elector, now);
-    while (!coord_lease_settled(lease)) {
-        turn(elector);
+        coord_lease_edge_done(lease, fleet_now());
     }
 }
 
-static void our_renew(struct coord_elector *elector)
+static void ours_acquire(struct coord_elector *elector)
 {
     struct coord_lease *lease = coord_elector_lease(elector);
-    coord_lease_renew(lease, coord_clock_now());
-    coord_elector_process(elector, coord_clock_now());
+    coord_lease_stand(lease, fleet_now());
+    coord_elector_process(elector, fleet_now());
+    while (!coord_elector_leading_at(elector, fleet_now())) {
+        turn(elector);
+    }
+    take_edges(lease);
+}
+
+static void ours_release(struct coord_elector *elector)
+{
+    struct coord_lease *lease = coord_elector_lease(elector);
+    coord_lease_withdraw(lease, fleet_now());
+    take_edges(lease);
+    coord_elector_process(elector, fleet_now());
+    take_edges(lease);
+    while (!coord_lease_settled(lease)) {
+        coord_elector_process(elector, fleet_now());
+        take_edges(lease);
+        if (!coord_lease_settled(lease)) {
+            turn(elector);
+            take_edges(lease);
+        }
+    }
+}
+
+static void ours_renew(struct coord_elector *elector)
+{
+    struct coord_lease *lease = coord_elector_lease(elector);
+    coord_lease_renew(lease, fleet_now());
+    coord_elector_process(elector, fleet_now());
     while (lease->request.verb != COORD_VERB_NONE) {
         turn(elector);
     }
 }
 
-static struct coord_elector *our_begin(const struct redis_server *server)
+/* ---------------------------------------------------------------- both */
+
+static struct raw raw;
+
+static void one(double *ours_pair, double *raw_pair, double *ours_renewal, double *raw_renewal,
+                struct coord_elector *elector)
 {
-    static struct coord_uri uri;
-    struct coord_elector_config config = COORD_ELECTOR_CONFIG_INIT;
-    struct coord_elector *elector = NULL;
-    struct coord_error error;
-    config.name = "ours";
-    config.name_bytes = 4;
-    config.identity = "ours";
-    config.identity_bytes = 4;
-    config.uri = &uri;
-    if (coord_uri_parse(server->uri, &uri, &error) != COORD_OK ||
-        coord_elector_new(coord_redis_elector(), &config, coord_clock_now(), &elector, &error) !=
-            COORD_OK) {
-        fail(error.text);
+    double start = now_us();
+    for (int i = 0; i < OPERATIONS; i++) {
+        raw_acquire(&raw);
+        raw_release(&raw);
     }
-    return elector;
-}
-
-/* ---------------------------------------------------------------- side by side */
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static void report(const char *what, double *ours, double *raw)
-{
-    qsort(ours, ROUNDS, sizeof ours[0], by_size);
-    qsort(raw, ROUNDS, sizeof raw[0], by_size);
-    printf("%-21s %8.1f us   %5.2fx of raw hiredis %.1f us   (target 1.10x)\n", what,
-           ours[ROUNDS / 2], ours[ROUNDS / 2] / raw[ROUNDS / 2], raw[ROUNDS / 2]);
-}
-
-static void compare_pairs(struct coord_elector *elector, struct raw *raw)
-{
-    double ours[ROUNDS], theirs[ROUNDS];
-    for (int round = 0; round < ROUNDS; round++) {
-        double from = us_now();
-        for (int i = 0; i < PAIRS; i++) {
-            our_acquire(elector);
-            our_release(elector);
-        }
-        ours[round] = (us_now() - from) / PAIRS;
-        from = us_now();
-        for (int i = 0; i < PAIRS; i++) {
-            raw_acquire(raw);
-            raw_release(raw);
-        }
-        theirs[round] = (us_now() - from) / PAIRS;
+    *raw_pair = (now_us() - start) / OPERATIONS;
+    start = now_us();
+    for (int i = 0; i < OPERATIONS; i++) {
+        ours_acquire(elector);
+        ours_release(elector);
     }
-    report("redis acquire+release", ours, theirs);
+    *ours_pair = (now_us() - start) / OPERATIONS;
+    raw_acquire(&raw);
+    start = now_us();
+    for (int i = 0; i < OPERATIONS; i++) {
+        raw_renew(&raw);
+    }
+    *raw_renewal = (now_us() - start) / OPERATIONS;
+    raw_release(&raw);
+    ours_acquire(elector);
+    ours_renew(elector);
+    start = now_us();
+    for (int i = 0; i < OPERATIONS; i++) {
+        ours_renew(elector);
+    }
+    *ours_renewal = (now_us() - start) / OPERATIONS;
+    ours_release(elector);
 }
 
-static void compare_renewals(struct coord_elector *elector, struct raw *raw)
+static void run(void **state)
 {
-    double ours[ROUNDS], theirs[ROUNDS];
-    our_acquire(elector);
-    raw_acquire(raw);
-    for (int round = 0; round < ROUNDS; round++) {
-        double from = us_now();
-        for (int i = 0; i < RENEWALS; i++) {
-            our_renew(elector);
-        }
-        ours[round] = (us_now() - from) / RENEWALS;
-        from = us_now();
-        for (int i = 0; i < RENEWALS; i++) {
-            raw_renew(raw);
-        }
-        theirs[round] = (us_now() - from) / RENEWALS;
+    static const char *const none[] = {NULL};
+    static struct redis_server server;
+    static struct fleet fleet;
+    double values[4][ROUNDS];
+    (void)state;
+    redis_server_start(&server, none);
+    fleet_init(&fleet, coord_redis_elector());
+    const struct fleet_member_options options = {
+        .name = "ours", .identity = "ours", .uri = server.uri, .ttl = TTL};
+    struct fleet_member *member = fleet_add(&fleet, &options);
+    const struct coord_request init = {.verb = COORD_VERB_INIT};
+    assert_int_equal(fleet_query(&fleet, member, &init), COORD_DONE);
+    raw.context = redis_server_connect(&server);
+    raw.listener = redis_server_connect(&server);
+    freeReplyObject(redisCommand(raw.listener, "SUBSCRIBE coord:{raw}:events"));
+    for (int verb = COORD_VERB_ACQUIRE; verb <= COORD_VERB_INIT; verb++) {
+        freeReplyObject(redisCommand(raw.context, "SCRIPT LOAD %s",
+                                     coord__redis_script((enum coord_verb)verb)->body));
     }
-    report("redis renew", ours, theirs);
-    our_release(elector);
-    raw_release(raw);
+    for (int i = 0; i < ROUNDS; i++) {
+        one(&values[0][i], &values[1][i], &values[2][i], &values[3][i], member->elector);
+    }
+    const double pair = median(values[0]);
+    const double raw_pair = median(values[1]);
+    const double renewal = median(values[2]);
+    const double raw_renewal = median(values[3]);
+    printf("redis acquire+release  %6.1f us   raw %6.1f us   %.3fx\n", pair, raw_pair,
+           pair / raw_pair);
+    printf("redis renew            %6.1f us   raw %6.1f us   %.3fx\n", renewal, raw_renewal,
+           renewal / raw_renewal);
+    redisFree(raw.context);
+    redisFree(raw.listener);
+    fleet_fini(&fleet);
+    redis_server_stop(&server);
 }
 
 int main(void)
 {
-    struct redis_server server = {.pid = 0};
-    struct raw raw = {.attempt = 0};
-    redis_server_needed();
-    redis_server_start(&server, NULL);
-    raw_begin(&raw, &server);
-    struct coord_elector *elector = our_begin(&server);
-    our_acquire(elector); /* connects, and waits out the lease that a young server owes */
-    our_release(elector);
-    compare_pairs(elector, &raw);
-    compare_renewals(elector, &raw);
-    coord_elector_free(elector, false);
-    redisFree(raw.redis);
-    redis_server_stop(&server);
-    return 0;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(run)};
+    return cmocka_run_group_tests_name("bench_redis", tests, NULL, NULL);
 }
