@@ -177,15 +177,6 @@ static void describe(struct coord__file_terms *terms, enum verdict verdict, coor
     }
 }
 
-static enum coord__file_step refuse_init(struct coord__file_terms *terms)
-{
-    coord_error_set(&terms->reply.error, COORD_E_BUSY,
-                    "%s leads or takes over this election: a clear record can only be written "
-                    "while nobody does; stop it first",
-                    terms->leader.identity[0] != '\0' ? terms->leader.identity : "somebody");
-    return coord__file_failed(terms);
-}
-
 enum coord__file_step coord__file_judge(struct coord__file_terms *terms,
                                         const struct coord__file_time *at)
 {
@@ -205,7 +196,7 @@ enum coord__file_step coord__file_judge(struct coord__file_terms *terms,
     }
     if (verb == COORD_VERB_INIT) {
         const bool held = verdict == HELD || terms->mine.term.number != 0;
-        return held ? refuse_init(terms) : take(terms, at->now);
+        return held ? coord__file_done(terms, COORD_HELD) : take(terms, at->now);
     }
     terms->reply.for_us = verdict == FREE && terms->for_us;
     return coord__file_done(terms, verdict == HELD   ? COORD_HELD

@@ -170,11 +170,6 @@ enum coord__file_step coord__file_again(struct coord__file_terms *terms,
     if (++terms->restarts < RESTARTS) {
         return coord__file_go(terms, COORD__FILE_OPEN);
     }
-    if (terms->request.verb == COORD_VERB_INIT) {
-        coord_error_set(&terms->reply.error, COORD_E_BUSY,
-                        "others take over this election just now: stop them first");
-        return coord__file_failed(terms);
-    }
     terms->reply.retry_in = 1;
     return coord__file_done(terms, COORD_HELD);
 }
