@@ -254,11 +254,8 @@ static void flush(struct sim_world *world)
     lose(world);
 }
 
-/*
- * Who had an answer shortly before a step forward can tell it by the server's own clock. What two
- * steps hide from each other nobody can see.
- */
-static void clock_steps(struct sim_world *world, int64_t by)
+/* What two steps hide from each other nobody can see. */
+void sim_clock_steps(struct sim_world *world, int64_t by)
 {
     struct sim_net *net = &world->net;
     SIM_TRACE(world, "the server's clock steps by %" PRId64 " us", by);
@@ -272,10 +269,7 @@ static void clock_steps(struct sim_world *world, int64_t by)
         judge_fences(world);
     } else {
         net->jumped_at = world->now;
-        for (size_t i = 0; i < world->profile.processes; i++) {
-            const sim_us contact = world->processes[i].contact;
-            world->processes[i].knew_clock = contact > net->stepped_at ? contact : 0;
-        }
+        net->jump_us = (uint64_t)by;
     }
     net->stepped_at = world->now;
 }
@@ -289,14 +283,14 @@ static void promote(struct sim_world *world)
     }
     lose(world);
     sim_redis_promote(&net->redis, &net->snapshot, world->now);
-    clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
+    sim_clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
 }
 
 static void jump(struct sim_world *world)
 {
     const coord_ms most = sim_chance(&world->random, 1, 8) ? 7200000 : world->profile.lease_max * 2;
     const int64_t by = (int64_t)sim_between(&world->random, 20, most) * 1000;
-    clock_steps(world, sim_chance(&world->random, 1, 2) ? by : -by);
+    sim_clock_steps(world, sim_chance(&world->random, 1, 2) ? by : -by);
 }
 
 void sim_fault_server(struct sim_world *world)
@@ -360,6 +354,7 @@ void sim_heal(struct sim_world *world)
         if (process->elector != NULL) {
             recover(process);
             process->resume++;
+            sim_host_relents(process);
             sim_run(process);
         } else if (count_running(world) < 1 || !sim_chance(&world->random, 1, 3)) {
             sim_boot(process);

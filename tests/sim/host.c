@@ -216,13 +216,14 @@ void sim_host_repeats(struct sim_process *process)
     }
 }
 
-/* A host that hangs comes back. */
+/* A host that hangs comes back, when its work has been ended for it at the latest. */
 void sim_host_relents(struct sim_process *process)
 {
-    if (process->host.hangs && process->host.state == SIM_HOST_ENDING) {
-        plan(process, process->world->now);
-    }
+    const sim_us hard = hard_at(process);
     process->host.hangs = false;
+    if (process->host.state == SIM_HOST_ENDING && process->host.ends_at > hard) {
+        plan(process, hard);
+    }
 }
 
 void sim_host_died(struct sim_process *process)

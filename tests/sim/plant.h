@@ -80,6 +80,9 @@
       "a grant over one's own dead attempt is clear")                                              \
     X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000, \
       "a grant that is given again is clear")                                                      \
+    X(REGRANT_ANY_RUN, "regrant-any-run", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_JUMP | SIM_FAULT_STEP_DOWN | SIM_FAULT_PAUSE | \
+      SIM_FAULT_LOSS, 200000,                                                                      \
+      "a grant is given again from an older state that the server came back with")                 \
     X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000, \
       "a grant that is given again is not prolonged")
 

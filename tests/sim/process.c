@@ -57,7 +57,8 @@ void sim_boot(struct sim_process *process)
     process->stopped = false;
     process->stale = false;
     process->contact = 0;
-    process->knew_clock = 0;
+    process->contact_sent = 0;
+    process->saw_jump = 0;
     process->edge_term = 0;
     process->aside_until = 0;
     process->edge_kind = COORD_EDGE_STOPPED;

@@ -39,6 +39,13 @@ static bool in_trouble(struct sim_world *world, enum sim_fault fault)
     return sim_has(world, fault) && sim_chance(&world->random, world->profile.trouble, 1000);
 }
 
+/* At some time from now on, but in the quiet no more. */
+static sim_us some_time(struct sim_world *world, coord_ms most)
+{
+    const sim_us at = world->now + sim_below(&world->random, most * 1000);
+    return at < world->quiet_from ? at : world->quiet_from;
+}
+
 static sim_us one_way(struct sim_world *world)
 {
     const sim_us latency = world->profile.latency;
@@ -85,8 +92,7 @@ static coord_ms age_of_run(const struct sim_process *process)
 static sim_us arrival(struct sim_world *world, struct sim_link *link)
 {
     if (in_trouble(world, SIM_FAULT_STALL)) {
-        link->stalled_until =
-            world->now + sim_below(&world->random, 3 * world->profile.lease_max * 1000);
+        link->stalled_until = some_time(world, 3 * world->profile.lease_max);
     }
     sim_us at = world->now + one_way(world);
     at = at > link->stalled_until ? at : link->stalled_until;
@@ -194,6 +200,7 @@ static void request(struct coord_elector *elector, const struct coord_request *a
     call->connection = link->connection;
     call->server = net->epoch;
     call->id = asked->id;
+    call->sent = world->now;
     call->innocent = process->machine->seen == 0;
     call->answer = (struct sim_redis_answer){.asked_for = SIM_NOBODY, .holder = SIM_NOBODY};
     call->request = (struct sim_redis_call){.verb = asked->verb,
@@ -243,29 +250,53 @@ static void tell_hints(struct sim_world *world, uint8_t by)
     }
 }
 
-/* What the oracle has to know of a grant: which of them the promises leave out. */
+static void promise_nothing(struct sim_world *world, sim_us until)
+{
+    if (world->check.void_until < until) {
+        world->check.void_until = until;
+    }
+}
+
+static sim_us window(const struct sim_world *world)
+{
+    return world->profile.lease_max * 1000 * 103 / 100;
+}
+
+/* Data was lost, and one who never heard of the name cannot know: that is not promised. */
 static void note_grant(struct sim_world *world, const struct sim_call *call)
 {
     const struct sim_redis_answer *got = &call->answer;
-    struct sim_check *check = &world->check;
-    const struct sim_net *net = &world->net;
-    const sim_us window = world->profile.lease_max * 1000 * 103 / 100;
-    const struct sim_process *process = &world->processes[call->process];
-    const bool knew = process->knew_clock > 0 && process->knew_clock + window > net->jumped_at;
+    const sim_us until = world->net.lost_at + window(world);
     world->counts.grants++;
     world->counts.owed += got->owed > 0;
-    if (got->owed > 0) {
-        return;
+    if (got->owed == 0 && got->no_record && call->innocent && world->net.lost_at > 0 &&
+        world->now < until) {
+        promise_nothing(world, until);
     }
-    /* Data was lost, and one who never saw the name cannot know. */
-    if (net->lost_at > 0 && world->now < net->lost_at + window && got->no_record &&
-        call->innocent && check->void_until < net->lost_at + window) {
-        check->void_until = net->lost_at + window;
+}
+
+/*
+ * The server's clock went forward since the last answer. That shows, unless the answers before or
+ * after it took so long that they hide it.
+ */
+static void note_contact(struct sim_process *process, const struct sim_call *call)
+{
+    struct sim_world *world = process->world;
+    const struct sim_net *net = &world->net;
+    const sim_us until = net->jumped_at + window(world);
+    if (process->contact < net->jumped_at && net->jumped_at <= call->executed) {
+        const sim_us slack = world->now - call->executed + process->contact -
+                             process->contact_sent +
+                             (world->now - process->contact_sent) * 2 / 100 + 4000;
+        const bool shows = process->contact > 0 && net->jump_us > slack &&
+                           process->contact + window(world) > net->jumped_at;
+        process->saw_jump = shows ? net->jumped_at : 0;
     }
-    /* The clock went forward, and one who had not asked before cannot see it. */
-    if (net->jumped_at > 0 && world->now < net->jumped_at + window && !knew &&
-        check->void_until < net->jumped_at + window) {
-        check->void_until = net->jumped_at + window;
+    process->contact = call->executed;
+    process->contact_sent = call->sent;
+    if (call->answer.outcome == COORD_GRANTED && call->answer.owed == 0 && net->jumped_at > 0 &&
+        world->now < until && process->saw_jump != net->jumped_at) {
+        promise_nothing(world, until);
     }
 }
 
@@ -290,6 +321,11 @@ static void execute(struct sim_world *world, struct sim_call *call)
     }
     if (got->published) {
         tell_hints(world, call->process);
+        /* A reservation that has just been made should not outlive itself by the server's clock. */
+        if (call->request.successor != SIM_NOBODY && sim_has(world, SIM_FAULT_JUMP) &&
+            sim_chance(&world->random, 1, 4)) {
+            sim_clock_steps(world, -7200000000);
+        }
     }
 }
 
@@ -306,8 +342,8 @@ void sim_net_arrive(struct sim_world *world, size_t index)
         const size_t again = take_call(net);
         net->calls[again] = *call;
         net->calls[again].id = 0; /* nobody waits for that reply */
-        sim_plan(world, world->now + sim_below(&world->random, world->profile.lease_max * 2000),
-                 SIM_EVENT_ARRIVE, again, 0);
+        sim_plan(world, some_time(world, 2 * world->profile.lease_max), SIM_EVENT_ARRIVE, again,
+                 0);
     }
     if (call->id == 0 || in_trouble(world, SIM_FAULT_LOSS)) {
         SIM_TRACE(world, "   reply #%" PRIu64 " to p%u gets lost", call->id, call->process);
@@ -415,7 +451,7 @@ static void process_redis(struct coord_elector *elector, coord_ms now)
         state->outstanding = false;
         give_call(&world->net, index);
         if (call.answer.server_us != 0) {
-            process->contact = call.executed;
+            note_contact(process, &call);
         } else {
             world->net.links[process->index].open = false;
         }

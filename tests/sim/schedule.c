@@ -20,6 +20,7 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     struct sim_random mixer = {.state = seed ^ ((uint64_t)store << 56)};
     world->random.state = sim_next(&mixer) ^ seed;
     sim_choose(world);
+    world->quiet_from = world->profile.leases * world->profile.lease_max * 1000;
     sim_net_init(world);
     const struct sim_profile *profile = &world->profile;
     SIM_TRACE(world, "seed %llu: %zu processes, lease %llu ms, faults %#x",
@@ -32,7 +33,7 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     }
     sim_plan(world, sim_below(&world->random, 3 * lease), SIM_EVENT_SERVER, 0, 0);
     sim_plan(world, sim_below(&world->random, 2 * lease), SIM_EVENT_SNAPSHOT, 0, 0);
-    sim_plan(world, profile->leases * lease, SIM_EVENT_QUIET, 0, 0);
+    sim_plan(world, world->quiet_from, SIM_EVENT_QUIET, 0, 0);
 }
 
 /*
@@ -109,7 +110,7 @@ static void handle_process(const struct sim_event *event, struct sim_process *pr
         sim_fault_process(process);
     } else if (kind == SIM_EVENT_RESUME) {
         sim_resume(process, event->wake);
-    } else if (process->elector == NULL) {
+    } else if (process->elector == NULL && !process->world->quiet) {
         sim_boot(process);
     }
 }

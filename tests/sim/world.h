@@ -102,8 +102,9 @@ struct sim_process {
     bool settled;      /* ... and was */
     sim_us withdrawn_at;
 
-    sim_us contact;    /* its last answer with the server's clock; 0: none */
-    sim_us knew_clock; /* ... before that clock jumped */
+    sim_us contact;      /* its last answer with the server's clock was given then; 0: none */
+    sim_us contact_sent; /* ... and asked for then */
+    sim_us saw_jump;     /* when that jump of the server's clock happened that it could see */
     struct sim_host host;
     struct sim_grant grants[SIM_GRANTS];
     unsigned grant_count;
@@ -151,6 +152,7 @@ struct sim_call {
     uint32_t server;     /* server epoch that it was sent to */
     uint64_t id;
     bool innocent; /* it had never heard of a fence of this name */
+    sim_us sent;
     sim_us executed;
     struct sim_redis_call request;
     struct sim_redis_answer answer;
@@ -178,6 +180,7 @@ struct sim_net {
     unsigned losses;    /* of data */
     uint64_t stepped_us; /* how far its clock went back in all */
     sim_us jumped_at;   /* forward */
+    uint64_t jump_us;   /* ... by so much */
     sim_us stepped_at;  /* either way */
     sim_us lost_at;
     uint8_t comes_up;   /* with which data: enum sim_boot_data */
@@ -225,6 +228,7 @@ struct sim_world {
     sim_us now;
     uint32_t order;
     uint32_t owners;
+    sim_us quiet_from; /* what stands still until then arrives */
     bool quiet;
     bool over;
     FILE *trace; /* NULL: none */
@@ -280,6 +284,7 @@ void sim_resume(struct sim_process *process, uint32_t which);
 void sim_withdraw(struct sim_process *process);
 void sim_fault_server(struct sim_world *world);
 void sim_fault_server_over(struct sim_world *world);
+void sim_clock_steps(struct sim_world *world, int64_t by);
 void sim_heal(struct sim_world *world);
 
 /* ---- redis_net.c ---- */
