@@ -32,10 +32,6 @@ static enum coord_reason of_candidate(const struct coord_lease *lease, coord_ms 
         *until = lease->try_at;
         return failing(lease);
     }
-    if (lease->claim_at != COORD_NEVER) {
-        *until = lease->claim_at;
-        return COORD_REASON_CLAIM_DELAY;
-    }
     if (lease->last_outcome == COORD_HELD) {
         *until = lease->last_retry_at;
         return COORD_REASON_HELD;
@@ -43,6 +39,10 @@ static enum coord_reason of_candidate(const struct coord_lease *lease, coord_ms 
     if (lease->last_outcome == COORD_RESERVED) {
         *until = lease->last_retry_at;
         return COORD_REASON_RESERVED;
+    }
+    if (lease->claim_at != COORD_NEVER) {
+        *until = lease->claim_at;
+        return COORD_REASON_CLAIM_DELAY;
     }
     return COORD_REASON_ASKING;
 }

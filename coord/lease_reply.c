@@ -159,15 +159,33 @@ static void acquire_replied(struct coord_lease *lease, const struct coord_reques
     }
 }
 
+/*
+ * What looks taken for longer than it can be, as the store's clock stepped back, is set right by
+ * an attempt and never by a look: somebody has to make one, of whatever rank.
+ */
+static coord_ms claim_in(const struct coord_lease *lease, const struct coord_reply *reply,
+                         coord_ms delay)
+{
+    if (reply->outcome == COORD_RESERVED) {
+        return coord_ms_add(reply->retry_in, delay);
+    }
+    const bool too_long =
+        reply->retry_in != COORD_NEVER && reply->retry_in > lease->config.timing.lease;
+    return too_long ? lease->config.timing.lease : COORD_NEVER;
+}
+
 static void observe_replied(struct coord_lease *lease, const struct coord_reply *reply)
 {
+    const coord_ms delay = reply->for_us ? 0 : lease->config.rank * lease->config.timing.renew;
     lease->last_outcome = reply->outcome;
     if (reply->outcome == COORD_FREE) {
-        const coord_ms delay = reply->for_us ? 0 : lease->config.rank * lease->config.timing.renew;
         lease->claim_at = coord_ms_min(lease->claim_at, coord_ms_add(lease->now, delay));
         lease->try_at = coord_ms_add(lease->now, lease->config.timing.lease / 3);
     } else if (reply->outcome == COORD_HELD || reply->outcome == COORD_RESERVED) {
+        const coord_ms claim_in_ms = claim_in(lease, reply, delay);
+        const coord_ms before = claim_in_ms == COORD_NEVER ? COORD_NEVER : lease->claim_at;
         wait_for(lease, reply->retry_in);
+        lease->claim_at = coord_ms_min(before, coord_ms_add(lease->now, claim_in_ms));
     } else {
         try_failed(lease, reply);
     }

@@ -20,9 +20,9 @@ struct bench {
     coord_ms now;
 };
 
-static void begin(struct bench *b)
+static void begin(struct bench *b, unsigned rank)
 {
-    struct coord_lease_config config = {.explicit_ack = true, .seed = 7};
+    struct coord_lease_config config = {.rank = rank, .explicit_ack = true, .seed = 7};
     assert_int_equal(coord_timing_derive(L, 0, &config.timing, NULL), COORD_OK);
     b->now = START;
     coord_lease_init(&b->lease, &config, b->now);
@@ -63,7 +63,7 @@ static void test_lease__steps_down_though_it_stops_already(void **state)
 {
     (void)state;
     struct bench b;
-    begin(&b);
+    begin(&b, 0);
     lead(&b);
     b.now = b.lease.term.soft;
     COORD_IGNORE(coord_lease_tick(&b.lease, b.now), "no request is outstanding");
@@ -79,10 +79,51 @@ static void test_lease__steps_down_though_it_stops_already(void **state)
     ask(&b, COORD_VERB_ACQUIRE);
 }
 
+/* Looks until it makes an attempt. @return how long that took. */
+static coord_ms look_until_attempt(struct bench *b, struct coord_reply seen)
+{
+    const coord_ms from = b->now;
+    ask(b, COORD_VERB_OBSERVE);
+    while (b->request.verb == COORD_VERB_OBSERVE && b->now - from < 10 * L) {
+        answer(b, seen);
+        b->now = coord_lease_deadline(&b->lease);
+        assert_true(coord_lease_next(&b->lease, b->now, &b->request));
+    }
+    assert_int_equal(b->request.verb, COORD_VERB_ACQUIRE);
+    return b->now - from;
+}
+
+/* The store's clock had stepped back: those of a worse rank looked at the dead lease for ever. */
+static void test_lease__of_a_worse_rank_tries_what_seems_held_for_too_long(void **state)
+{
+    (void)state;
+    struct bench b;
+    coord_ms for_ms = 0;
+    begin(&b, 2);
+    const struct coord_reply held = {.outcome = COORD_HELD, .retry_in = 1000 * L};
+    assert_in_range(look_until_attempt(&b, held), L, 2 * L);
+    answer(&b, held);
+    assert_int_equal(coord_lease_reason(&b.lease, b.now, &for_ms), COORD_REASON_HELD);
+}
+
+static void test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever(void **state)
+{
+    (void)state;
+    struct bench b;
+    coord_ms for_ms = 0;
+    begin(&b, 1);
+    const struct coord_reply kept = {.outcome = COORD_RESERVED, .retry_in = L / 2};
+    assert_in_range(look_until_attempt(&b, kept), L / 2 + b.lease.config.timing.renew, 2 * L);
+    answer(&b, kept);
+    assert_int_equal(coord_lease_reason(&b.lease, b.now, &for_ms), COORD_REASON_RESERVED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lease__steps_down_though_it_stops_already),
+        cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_held_for_too_long),
+        cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
