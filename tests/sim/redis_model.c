@@ -319,12 +319,13 @@ static void observe(struct sim_redis *redis, const struct sim_redis_call *call, 
                     struct sim_redis_answer *answer)
 {
     if (sim_redis_holds(redis, at)) {
-        cut_long_life(redis, at); /* those of a worse rank only look */
         answer->outcome = COORD_HELD;
         answer->retry_in = remaining(redis, at);
         return;
     }
+    const struct sim_redis_record before = redis->data.record;
     const coord_ms kept = kept_for(redis, at);
+    redis->data.record = before; /* a look writes nothing */
     answer->for_us = kept > 0 && redis->data.record.successor == call->identity;
     answer->outcome = kept > 0 && !answer->for_us ? COORD_RESERVED : COORD_FREE;
     if (answer->outcome == COORD_RESERVED) {
