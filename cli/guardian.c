@@ -142,8 +142,8 @@ static void start_command(struct guardian *guardian, const struct cli_guard_orde
 static void report(const struct guardian *guardian, struct cli_guard_report *report)
 {
     report->term = guardian->term;
-    COORD_IGNORE(send(guardian->orders, report, sizeof *report, MSG_NOSIGNAL) < 0,
-                 "coordctl has died; the next read tells");
+    COORD_IGNORE(send(guardian->orders, report, sizeof *report, MSG_NOSIGNAL | MSG_DONTWAIT) < 0,
+                 "coordctl has died, which the next read tells, or kills by itself");
 }
 
 static void begin_term(struct guardian *guardian, const struct cli_guard_order *begin, int liveness)

@@ -256,32 +256,57 @@ pid_t guardian_of(const struct coordctl *coordctl)
     return wait_for_child(coordctl->pid);
 }
 
-/* The letter of its state; 0: gone. */
-static char state_of(pid_t pid)
+struct process {
+    char state;       /* its letter; 0: gone */
+    uint64_t started; /* ticks since boot: tells it from a later one of the same number */
+};
+
+static struct process look_at(pid_t pid)
 {
     char path[COORDCTL_PATH];
     char text[COORDCTL_TEXT];
+    struct process process = {.state = 0};
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (read_small(path, text, sizeof text) == 0) {
-        return 0;
+        return process;
     }
-    const char *after = strrchr(text, ')');
-    return after != NULL && after[1] == ' ' ? after[2] : 0;
+    /* "PID (NAME) STATE ...": the state is field 3, the start field 22. */
+    const char *at = strrchr(text, ')');
+    assert_non_null(at);
+    process.state = at[2];
+    for (int field = 2; field < 22 && at != NULL; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    assert_non_null(at);
+    process.started = strtoull(at + 1, NULL, 10);
+    return process;
+}
+
+static void wait_for_end_of(pid_t pid, uint64_t started)
+{
+    const struct guard guard = guard_for("a process to be gone");
+    for (;;) {
+        const struct process now = look_at(pid);
+        if (now.state == 0 || now.started != started) {
+            return;
+        }
+        waitpid(pid, NULL, WNOHANG); /* it may have come to us */
+        if (now_ns() > guard.until) {
+            print_error("still there: %d, state %c\n", (int)pid, now.state);
+        }
+        wait_on(&guard);
+    }
 }
 
 void wait_for_end(pid_t pid)
 {
-    const struct guard guard = guard_for("a process to be gone");
-    while (state_of(pid) != 0) {
-        waitpid(pid, NULL, WNOHANG); /* it may have come to us */
-        wait_on(&guard);
-    }
+    wait_for_end_of(pid, look_at(pid).started);
 }
 
 void wait_for_stop(pid_t pid)
 {
     const struct guard guard = guard_for("a process to be stopped");
-    while (state_of(pid) != 'T') {
+    while (look_at(pid).state != 'T') {
         wait_on(&guard);
     }
 }
@@ -304,6 +329,7 @@ static struct work_beat *begin_beat(struct work_log *log)
     }
     struct work_beat *beat = &log->beats[mine];
     atomic_store(&beat->pid, (int)getpid());
+    atomic_store(&beat->started, look_at(getpid()).started);
     atomic_store(&beat->first, now_ns());
     atomic_store(&beat->last, now_ns());
     atomic_store(&beat->fence, fence != NULL ? strtoull(fence, NULL, 10) : 0);
@@ -437,8 +463,11 @@ void work_wait_gone(const struct scene *scene, uint64_t fence)
 {
     const unsigned count = atomic_load(&scene->work->count);
     for (unsigned i = 0; i < count; i++) {
-        if (atomic_load(&scene->work->beats[i].fence) <= fence) {
-            wait_for_end(atomic_load(&scene->work->beats[i].pid));
+        const uint64_t its = atomic_load(&scene->work->beats[i].fence);
+        const bool begins = its == 0 && fence != UINT64_MAX; /* ... and may be of a later term */
+        if (its <= fence && !begins) {
+            wait_for_end_of(atomic_load(&scene->work->beats[i].pid),
+                            atomic_load(&scene->work->beats[i].started));
         }
     }
 }

@@ -39,7 +39,8 @@ struct work_beat {
     _Atomic uint64_t first; /* ns of CLOCK_BOOTTIME */
     _Atomic uint64_t last;
     _Atomic int pid;
-    _Atomic int signal; /* the last one that it got */
+    _Atomic uint64_t started; /* ticks: with pid, who it is */
+    _Atomic int signal;       /* the last one that it got */
 };
 
 struct work_log {
