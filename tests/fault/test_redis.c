@@ -622,6 +622,36 @@ static void test_events__tell_a_follower_of_a_resignation(void **state)
     fleet_until(&w->fleet, fleet_leads, bert);
 }
 
+static bool has_kept(void *ctx)
+{
+    struct world *w = ctx;
+    return proxy_kept(&w->proxy) > 0;
+}
+
+/* A "held" that is older than the news of the resignation must not put it to sleep. */
+static void test_events__that_overtake_an_answer_are_not_forgotten(void **state)
+{
+    struct world *w = *state;
+    clear(w);
+    struct fleet_member *anna = stand_long(w, "anna");
+    fleet_until(&w->fleet, fleet_leads, anna);
+    const struct fleet_member_options options = {
+        .name = w->name, .identity = "bert", .uri = w->proxy.uri, .ttl = 90 * 1000};
+    struct fleet_member *bert = fleet_add(&w->fleet, &options);
+    assert_non_null(bert);
+    coord_lease_stand(bert->lease, fleet_now());
+    fleet_until(&w->fleet, is_held, bert);
+    fleet_drive(&w->fleet, 300);
+    proxy_keep_reply(&w->proxy, "EVALSHA");
+    coord_lease_hint(bert->lease, fleet_now());
+    fleet_until(&w->fleet, has_kept, w);
+    coord_lease_withdraw(anna->lease, fleet_now());
+    fleet_until(&w->fleet, fleet_settled, anna);
+    fleet_drive(&w->fleet, 100);
+    proxy_let_go(&w->proxy);
+    fleet_until(&w->fleet, fleet_leads, bert);
+}
+
 static void test_events__that_were_interrupted_begin_again_with_a_look(void **state)
 {
     struct world *w = *state;
@@ -848,6 +878,7 @@ int main(int argc, char **argv)
         CASE(test_password__that_is_wrong_is_refused_and_appears_nowhere),
         CASE(test_password__that_is_missing_is_asked_for_and_can_come_from_a_file),
         CASE(test_events__tell_a_follower_of_a_resignation),
+        PROXY_CASE(test_events__that_overtake_an_answer_are_not_forgotten),
         CASE(test_events__that_were_interrupted_begin_again_with_a_look),
         CASE(test_events__tell_a_leader_that_it_is_asked_to_step_down),
         CASE(test_sharing__many_elections_take_two_connections),

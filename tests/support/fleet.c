@@ -169,6 +169,23 @@ static void wait_until(struct fleet *fleet, coord_ms due)
     poll(fds, count, (int)wait);
 }
 
+static void tell(const struct fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct fleet_member *m = &fleet->members[i];
+        struct coord_explanation why;
+        if (m->elector != NULL) {
+            coord_elector_explain(m->elector, fleet_now(), &why);
+            print_message("member %zu: %s: %s (outstanding: verb %d; last outcome %d; next try in "
+                          "%lld ms)\n",
+                          i, coord_reason_name(why.reason), why.text, (int)m->lease->request.verb,
+                          (int)m->lease->last_outcome,
+                          (long long)m->lease->try_at - (long long)fleet_now());
+        }
+    }
+    print_message("%s", fleet->log);
+}
+
 void fleet_until(struct fleet *fleet, fleet_condition condition, void *ctx)
 {
     const coord_ms end = fleet_now() + FLEET_GUARD;
@@ -178,7 +195,8 @@ void fleet_until(struct fleet *fleet, fleet_condition condition, void *ctx)
             return;
         }
         if (fleet_now() > end) {
-            fail_msg("it did not come; the log says:\n%s", fleet->log);
+            tell(fleet);
+            fail_msg("%s", "it did not come");
         }
         wait_until(fleet, due);
     }

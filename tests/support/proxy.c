@@ -58,6 +58,8 @@ static void close_pair(struct proxy_pair *pair)
     }
     pair->held_bytes = 0;
     pair->drop_reply = false;
+    pair->keep_reply = false;
+    pair->kept_bytes = 0;
 }
 
 static void accept_client(struct proxy *proxy)
@@ -113,6 +115,10 @@ static void from_client(struct proxy *proxy, struct proxy_pair *pair)
         proxy->drop_reply = NULL;
         pair->drop_reply = true;
     }
+    if (holds(message, bytes, proxy->keep_reply)) {
+        proxy->keep_reply = NULL;
+        pair->keep_reply = true;
+    }
     if (proxy->holding) {
         assert_true(pair->held_bytes + bytes <= sizeof pair->held);
         memcpy(pair->held + pair->held_bytes, message, bytes);
@@ -136,6 +142,13 @@ static void from_server(struct proxy *proxy, struct proxy_pair *pair)
     if (pair->drop_reply) {
         pair->drop_reply = false;
         proxy->dropped++;
+        return;
+    }
+    if (pair->keep_reply) {
+        assert_true(pair->kept_bytes + (size_t)count <= sizeof pair->kept);
+        memcpy(pair->kept + pair->kept_bytes, message, (size_t)count);
+        pair->kept_bytes += (size_t)count;
+        proxy->kept++;
         return;
     }
     send_all(pair->client, message, (size_t)count);
@@ -243,6 +256,33 @@ void proxy_drop_reply(struct proxy *proxy, const char *text)
     pthread_mutex_lock(&proxy->lock);
     proxy->drop_reply = text;
     pthread_mutex_unlock(&proxy->lock);
+}
+
+void proxy_keep_reply(struct proxy *proxy, const char *text)
+{
+    pthread_mutex_lock(&proxy->lock);
+    proxy->keep_reply = text;
+    pthread_mutex_unlock(&proxy->lock);
+}
+
+void proxy_let_go(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->lock);
+    for (size_t i = 0; i < PROXY_PAIRS; i++) {
+        struct proxy_pair *pair = &proxy->pairs[i];
+        send_all(pair->client, pair->kept, pair->kept_bytes);
+        pair->kept_bytes = 0;
+        pair->keep_reply = false;
+    }
+    pthread_mutex_unlock(&proxy->lock);
+}
+
+unsigned proxy_kept(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->lock);
+    const unsigned kept = proxy->kept;
+    pthread_mutex_unlock(&proxy->lock);
+    return kept;
 }
 
 unsigned proxy_dropped(struct proxy *proxy)

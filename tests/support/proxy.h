@@ -20,6 +20,9 @@ struct proxy_pair {
     int client; /* -1: it has gone */
     int server; /* -1: free place */
     bool drop_reply;
+    bool keep_reply;
+    size_t kept_bytes;
+    char kept[1024];
     size_t held_bytes;
     char held[PROXY_HELD];
 };
@@ -39,7 +42,9 @@ struct proxy {
     bool refusing;
     const char *drop_request; /* containing this text: the next one is thrown away */
     const char *drop_reply;   /* to a request containing this text */
+    const char *keep_reply;   /* the same, but it comes later */
     unsigned requests;
+    unsigned kept;
     unsigned dropped;
     struct proxy_pair pairs[PROXY_PAIRS];
 };
@@ -51,6 +56,11 @@ void proxy_stop(struct proxy *proxy);
 /** Throw away the next request, or the next reply to a request, that contains `text` (static). */
 void proxy_drop_request(struct proxy *proxy, const char *text);
 void proxy_drop_reply(struct proxy *proxy, const char *text);
+
+/** Keep the next reply to a request that contains `text` (static), until it is let go. */
+void proxy_keep_reply(struct proxy *proxy, const char *text);
+void proxy_let_go(struct proxy *proxy);
+unsigned proxy_kept(struct proxy *proxy);
 
 /** How many were thrown away so far. */
 unsigned proxy_dropped(struct proxy *proxy);
