@@ -67,6 +67,7 @@ void coord_coordinator_finish(struct coord_coordinator *coordinator, coord_ms no
 {
     if (!coordinator->finishing) {
         coordinator->finishing = true;
+        coordinator->finished = coordinator->config.observer; /* who says nothing has no last word */
         coordinator->finish_at = now;
     }
 }
