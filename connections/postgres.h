@@ -30,6 +30,8 @@ struct coord__postgres_statement {
     unsigned index;   /* 0 to 31, its own among those with a name */
     const char *name; /* NULL: not prepared */
     const char *text;
+    int columns; /* of its answer */
+    bool one_row;
 };
 
 /** The whole answer to one statement: its Sync came, so it was committed or rolled back. */
@@ -147,6 +149,9 @@ int coord__postgres_backend(const struct coord__postgres *postgres);
 
 /** Such as 150007; 0 while closed. Thread: confined. */
 int coord__postgres_version(const struct coord__postgres *postgres);
+
+/** The text of one value; "" where it is null, or not there. Thread: any. */
+const char *coord__postgres_text(const PGresult *rows, int row, int column);
 
 /* ---- errors ---- */
 

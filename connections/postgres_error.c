@@ -62,6 +62,12 @@ static const struct meaning *find(const struct meaning *table, const char *state
     return table;
 }
 
+const char *coord__postgres_text(const PGresult *rows, int row, int column)
+{
+    const bool there = row >= 0 && row < PQntuples(rows) && column < PQnfields(rows);
+    return there ? PQgetvalue(rows, row, column) : "";
+}
+
 bool coord__postgres_is_fatal(const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);

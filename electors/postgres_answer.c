@@ -10,18 +10,18 @@
 
 bool coord__postgres_yes(const PGresult *rows, int row, int column)
 {
-    return PQgetvalue(rows, row, column)[0] == 't';
+    return coord__postgres_text(rows, row, column)[0] == 't';
 }
 
 uint64_t coord__postgres_read(const PGresult *rows, int row, int column)
 {
-    return strtoull(PQgetvalue(rows, row, column), NULL, 10);
+    return strtoull(coord__postgres_text(rows, row, column), NULL, 10);
 }
 
 void coord__postgres_copy_text(const PGresult *rows, int column, char *out)
 {
     out[0] = '\0';
-    strncat(out, PQgetvalue(rows, 0, column), COORD_ESCAPED_MAX - 1);
+    strncat(out, coord__postgres_text(rows, 0, column), COORD_ESCAPED_MAX - 1);
 }
 
 void coord__postgres_copy_metadata(const PGresult *rows, int column, struct coord_observation *out)
@@ -29,7 +29,7 @@ void coord__postgres_copy_metadata(const PGresult *rows, int column, struct coor
     size_t bytes = 0;
     /* libpq reads both of bytea's text forms, so a role's bytea_output does not matter. */
     unsigned char *metadata =
-        PQunescapeBytea((const unsigned char *)PQgetvalue(rows, 0, column), &bytes);
+        PQunescapeBytea((const unsigned char *)coord__postgres_text(rows, 0, column), &bytes);
     if (metadata != NULL && bytes <= COORD_METADATA_MAX) {
         memcpy(out->metadata, metadata, bytes);
         out->metadata_bytes = bytes;
@@ -113,7 +113,7 @@ static int row_of(const PGresult *rows, const struct coord__postgres_elector *e)
 {
     for (int row = 0; row < PQntuples(rows); row++) {
         if (!PQgetisnull(rows, row, COORD__RENEW_KEY) &&
-            strcmp(PQgetvalue(rows, row, COORD__RENEW_KEY), e->key_text) == 0) {
+            strcmp(coord__postgres_text(rows, row, COORD__RENEW_KEY), e->key_text) == 0) {
             return row;
         }
     }
@@ -133,8 +133,8 @@ static bool check_row(const struct coord__postgres_elector *e, const PGresult *r
                         "the row of this election in coord.term is gone: somebody deleted it or "
                         "emptied the table");
     } else if (coord__postgres_read(rows, row, COORD__RENEW_FENCE) != e->request.fence ||
-               strcmp(PQgetvalue(rows, row, COORD__RENEW_OWNER), coord_backend_owner(e->base)) !=
-                   0 ||
+               strcmp(coord__postgres_text(rows, row, COORD__RENEW_OWNER),
+                      coord_backend_owner(e->base)) != 0 ||
                coord__postgres_read(rows, row, COORD__RENEW_PID) != backend ||
                coord__postgres_yes(rows, row, COORD__RENEW_RESIGNED)) {
         coord_error_set(why, COORD_E_FOREIGN_RECORD,
@@ -168,7 +168,7 @@ static void renewals_answered(struct coord__postgres_session *session,
             continue;
         }
         renewed(e, e->gate_passed && e->debt == 0,
-                PQgetvalue(reply->rows, row, COORD__RENEW_ASKED_FOR),
+                coord__postgres_text(reply->rows, row, COORD__RENEW_ASKED_FOR),
                 coord__postgres_yes(reply->rows, row, COORD__RENEW_ASKED), now);
     }
 }
@@ -186,8 +186,8 @@ static void struck(struct coord__postgres_elector *e, const struct coord__postgr
         lost(e, &why, now);
     } else {
         e->debt = 0;
-        renewed(e, true, PQgetvalue(reply->rows, 0, 1), coord__postgres_yes(reply->rows, 0, 0),
-                now);
+        renewed(e, true, coord__postgres_text(reply->rows, 0, 1),
+                coord__postgres_yes(reply->rows, 0, 0), now);
     }
 }
 
@@ -254,7 +254,7 @@ static void observed(struct coord__postgres_elector *e, const PGresult *rows, co
     struct coord_observation leader = {.remaining = COORD_NEVER};
     struct coord_reply reply = {.outcome = COORD_HELD, .leader = &leader};
     const bool locked = coord__postgres_yes(rows, 0, COORD__OBSERVE_LOCKED);
-    const char *successor = PQgetvalue(rows, 0, COORD__OBSERVE_SUCCESSOR);
+    const char *successor = coord__postgres_text(rows, 0, COORD__OBSERVE_SUCCESSOR);
     reply.retry_in = coord__postgres_poll_in(e);
     leader.last_fence = coord__postgres_read(rows, 0, COORD__OBSERVE_FENCE);
     if (coord__postgres_yes(rows, 0, COORD__OBSERVE_LEADS)) {
@@ -281,8 +281,10 @@ static void initialised(struct coord__postgres_elector *e, const PGresult *rows,
     struct coord_reply reply = {.outcome = COORD_DONE};
     if (!coord__postgres_yes(rows, 0, 0)) {
         reply.outcome = COORD_FAILED;
-        coord_error_set(&reply.error, COORD_E_BUSY,
-                        "somebody holds this election: let it be released first (status says who)");
+        coord_error_set(
+            &reply.error, COORD_E_BUSY, "%.200s holds this election: it has to be released first",
+            coord__postgres_text(rows, 0, 2)[0] != '\0' ? coord__postgres_text(rows, 0, 2)
+                                                        : "somebody");
     } else if (PQgetisnull(rows, 0, 1)) {
         reply.outcome = COORD_FAILED;
         coord_error_set(&reply.error, COORD_E_KEY_COLLISION,

@@ -52,12 +52,12 @@ static void refused(struct coord__postgres_elector *e, const PGresult *rows,
         coord_error_set(error, COORD_E_KEY_COLLISION,
                         "coord.term has this name under another lock (key): every member must make "
                         "the key in the same way; delete the row if nobody leads");
-    } else if (strcmp(PQgetvalue(rows, 0, COORD__ACQUIRE_TAKEOVER), e->fast ? "fast" : "safe") !=
-               0) {
+    } else if (strcmp(coord__postgres_text(rows, 0, COORD__ACQUIRE_TAKEOVER),
+                      e->fast ? "fast" : "safe") != 0) {
         coord_error_set(error, COORD_E_TAKEOVER_MISMATCH,
                         "this election is coord.takeover=%s: ask for the same, or change it for "
                         "all with `coordctl init --name NAME --takeover` while nobody leads",
-                        PQgetvalue(rows, 0, COORD__ACQUIRE_TAKEOVER));
+                        coord__postgres_text(rows, 0, COORD__ACQUIRE_TAKEOVER));
     } else if (coord__postgres_yes(rows, 0, COORD__ACQUIRE_SAME_RUN) && e->request.seen > stored) {
         coord_error_set(error, COORD_E_STALE_SERVER,
                         "this server knows fences up to %" PRIu64 ", but %" PRIu64
@@ -107,6 +107,7 @@ static void granted(struct coord__postgres_elector *e, const struct coord__postg
     e->proved = job->sent;
     e->gate_passed = false;
     e->gate_since = now;
+    e->gate_at = now;
     e->blocked.code = COORD_OK;
     e->release_failures = 0;
     if (!coord__postgres_is_current(e, job)) {
@@ -159,10 +160,11 @@ void coord__postgres_blockers_answered(struct coord__postgres_elector *e,
                                        const struct coord__postgres_reply *reply)
 {
     if (reply->rows != NULL && PQntuples(reply->rows) > 0) {
-        coord_error_set(&e->blocked, COORD_E_BLOCKED_BY_FENCED_WORK,
-                        "waits for guarded work of an earlier term, which is still open in the "
-                        "server's process %s (%.100s, %s): end it, or pg_terminate_backend(%s)",
-                        PQgetvalue(reply->rows, 0, 0), PQgetvalue(reply->rows, 0, 1),
-                        PQgetvalue(reply->rows, 0, 2), PQgetvalue(reply->rows, 0, 0));
+        coord_error_set(
+            &e->blocked, COORD_E_BLOCKED_BY_FENCED_WORK,
+            "waits for guarded work of an earlier term, which is still open in the "
+            "server's process %s (%.100s, %s): end it, or pg_terminate_backend(%s)",
+            coord__postgres_text(reply->rows, 0, 0), coord__postgres_text(reply->rows, 0, 1),
+            coord__postgres_text(reply->rows, 0, 2), coord__postgres_text(reply->rows, 0, 0));
     }
 }

@@ -17,7 +17,8 @@ enum {
 static const struct coord__postgres_statement set_up = {
     0, NULL,
     "select set_config(s.name, '0', false) from pg_catalog.pg_settings s where s.name in "
-    "('statement_timeout', 'idle_session_timeout', 'lock_timeout')"};
+    "('statement_timeout', 'idle_session_timeout', 'lock_timeout')",
+    1, false};
 
 static void opened(void *ctx, coord_ms now)
 {
@@ -114,15 +115,14 @@ static struct coord__postgres_elector *next_wish(const struct coord__postgres_se
 
 static void listen_to(struct coord__postgres_listener *listener, struct coord__postgres_elector *e)
 {
-    char text[64];
     /* LISTEN takes no parameter; a channel is letters and digits only. */
-    if (snprintf(text, sizeof text, "listen %s", e->channel) < 0) {
+    if (snprintf(listener->text, sizeof listener->text, "listen %s", e->channel) < 0) {
         return;
     }
-    const struct coord__postgres_statement statement = {0, NULL, text};
+    listener->listen = (struct coord__postgres_statement){0, NULL, listener->text, 0, false};
     listener->asked = e;
     e->listening = true;
-    listener->flying = coord__postgres_send(listener->link, &statement, 0, NULL);
+    listener->flying = coord__postgres_send(listener->link, &listener->listen, 0, NULL);
 }
 
 /* Hints are for those who elect over a session that works. */

@@ -79,6 +79,8 @@ struct coord__postgres_job {
 struct coord__postgres_listener {
     struct coord__postgres *link;
     struct coord__postgres_elector *asked; /* whose LISTEN flies */
+    struct coord__postgres_statement listen;
+    char text[64]; /* of listen */
     bool flying;
     bool set_up;
     coord_ms retry_at;
@@ -90,7 +92,9 @@ struct coord__postgres_session {
     char share_key[COORD__POSTGRES_SHARE_KEY];
     struct coord__postgres_target *target;
     struct coord__postgres *link;
-    bool pooler; /* coord.pooler=session */
+    /* coord.pooler=session. One statement at a time then: some poolers give a server's session to
+     * the next client before all Syncs of the former one were answered. */
+    bool pooler;
     struct coord__postgres_elector *first;
     struct coord__postgres_elector *cursor; /* where the next round begins */
 

@@ -181,6 +181,13 @@ bool coord__postgres_session_send(struct coord__postgres_session *session,
     return true;
 }
 
+static void send_probe(struct coord__postgres_session *session, coord_ms now)
+{
+    coord__postgres_session_send(
+        session, session->probe_less ? COORD__POSTGRES_PROBE_LESS : COORD__POSTGRES_PROBE, NULL, 0,
+        NULL, now);
+}
+
 static void send_settings(struct coord__postgres_session *session, coord_ms now)
 {
     char lease[COORD__POSTGRES_NUMBER];
@@ -193,10 +200,9 @@ static void send_settings(struct coord__postgres_session *session, coord_ms now)
     };
     session->ready = false;
     session->settings_due = false;
-    if (coord__postgres_session_send(session, COORD__POSTGRES_SETTINGS, NULL, 3, values, now)) {
-        coord__postgres_session_send(
-            session, session->probe_less ? COORD__POSTGRES_PROBE_LESS : COORD__POSTGRES_PROBE, NULL,
-            0, NULL, now);
+    if (coord__postgres_session_send(session, COORD__POSTGRES_SETTINGS, NULL, 3, values, now) &&
+        !session->pooler) {
+        send_probe(session, now);
     }
 }
 
@@ -215,7 +221,8 @@ static void opened(void *ctx, coord_ms now)
     }
     session->job_count = 0;
     session->probe_less = false;
-    if (coord__postgres_session_send(session, COORD__POSTGRES_NO_TIMEOUT, NULL, 0, NULL, now)) {
+    if (coord__postgres_session_send(session, COORD__POSTGRES_NO_TIMEOUT, NULL, 0, NULL, now) &&
+        !session->pooler) {
         send_settings(session, now);
     }
 }
@@ -224,12 +231,12 @@ static void opened(void *ctx, coord_ms now)
 
 static uint64_t number_at(const PGresult *rows, int column)
 {
-    return strtoull(PQgetvalue(rows, 0, column), NULL, 10);
+    return strtoull(coord__postgres_text(rows, 0, column), NULL, 10);
 }
 
 static bool says(const PGresult *rows, int column, const char *text)
 {
-    return strcmp(PQgetvalue(rows, 0, column), text) == 0;
+    return strcmp(coord__postgres_text(rows, 0, column), text) == 0;
 }
 
 static enum coord_err check_probe(struct coord__postgres_session *session, const PGresult *rows,
@@ -256,14 +263,14 @@ static enum coord_err check_probe(struct coord__postgres_session *session, const
         return coord_error_set(error, session->pooler ? COORD_E_POOLER : COORD_E_PROTOCOL,
                                "the session does not keep its settings (idle_session_timeout is "
                                "%s ms): %s",
-                               PQgetvalue(rows, 0, COORD__PROBE_LEASE_MS),
+                               coord__postgres_text(rows, 0, COORD__PROBE_LEASE_MS),
                                session->pooler ? "the pooler is not in session mode"
                                                : "see what changes them on the server");
     }
     session->backend = (int)pid;
     session->timeline = (unsigned)number_at(rows, COORD__PROBE_TIMELINE);
     session->run[0] = '\0';
-    strncat(session->run, PQgetvalue(rows, 0, COORD__PROBE_RUN), sizeof session->run - 1);
+    strncat(session->run, coord__postgres_text(rows, 0, COORD__PROBE_RUN), sizeof session->run - 1);
     return COORD_OK;
 }
 
@@ -284,7 +291,7 @@ static void probed(struct coord__postgres_session *session,
         /* Some managed servers keep pg_control_system() to themselves. Without a name of the run
          * no record is known to be of the present one. */
         session->probe_less = true;
-        coord__postgres_session_send(session, COORD__POSTGRES_PROBE_LESS, NULL, 0, NULL, now);
+        send_probe(session, now);
         return;
     }
     if (reply->error.code != COORD_OK) {
@@ -312,11 +319,19 @@ static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_
         probed(session, reply, now);
         break;
     case COORD__POSTGRES_NO_TIMEOUT:
-    case COORD__POSTGRES_SETTINGS:
-        break; /* the probe tells whether they took */
+        if (session->pooler) {
+            send_settings(session, now);
+        }
+        break;
+    case COORD__POSTGRES_SETTINGS: /* the probe tells whether they took */
+        if (session->pooler) {
+            send_probe(session, now);
+        }
+        break;
     case COORD__POSTGRES_ACQUIRE:
         if (job.elector == NULL) {
-            if (reply->rows == NULL || PQgetvalue(reply->rows, 0, COORD__ACQUIRE_HELD)[0] == 't') {
+            if (reply->rows == NULL ||
+                coord__postgres_text(reply->rows, 0, COORD__ACQUIRE_HELD)[0] == 't') {
                 leave_lock_behind(session, job.key);
             }
             break;

@@ -162,7 +162,8 @@ static const char init_text[] =
     "   reserved_until = null, ask_fence = null, ask_for = null, ask_until = null\n"
     " where t.key = excluded.key and t.format <= 1\n"
     " returning t.fence)\n"
-    "select lock.won, term.fence from lock left join term on true";
+    "select lock.won, term.fence, h.identity from lock left join term on true\n"
+    "left join coord.term h on h.name = $1::text and not lock.won";
 
 /* Who holds the gate against us, for people. */
 static const char blockers_text[] =
@@ -213,23 +214,25 @@ static const char probe_text[] = PROBE_SETTINGS
 
 static const char probe_less_text[] = PROBE_SETTINGS ", 0, null";
 
+/* Index, name, text; columns of the answer, and whether it is one row. */
 static const struct coord__postgres_statement statements[] = {
-    [COORD__POSTGRES_ACQUIRE] = {COORD__POSTGRES_ACQUIRE, "coord_acquire", acquire_text},
-    [COORD__POSTGRES_GATE] = {COORD__POSTGRES_GATE, "coord_gate", gate_text},
-    [COORD__POSTGRES_RENEW] = {COORD__POSTGRES_RENEW, "coord_renew", renew_text},
+    [COORD__POSTGRES_ACQUIRE] = {COORD__POSTGRES_ACQUIRE, "coord_acquire", acquire_text, 17, true},
+    [COORD__POSTGRES_GATE] = {COORD__POSTGRES_GATE, "coord_gate", gate_text, 1, false},
+    [COORD__POSTGRES_RENEW] = {COORD__POSTGRES_RENEW, "coord_renew", renew_text, 9, false},
     [COORD__POSTGRES_RENEW_LOCKS] = {COORD__POSTGRES_RENEW_LOCKS, "coord_renew_locks",
-                                     renew_locks_text},
-    [COORD__POSTGRES_STRIKE] = {COORD__POSTGRES_STRIKE, "coord_strike", strike_text},
-    [COORD__POSTGRES_RELEASE] = {COORD__POSTGRES_RELEASE, "coord_release", release_text},
-    [COORD__POSTGRES_UNLOCK] = {COORD__POSTGRES_UNLOCK, "coord_unlock", unlock_text},
-    [COORD__POSTGRES_OBSERVE] = {COORD__POSTGRES_OBSERVE, "coord_observe", observe_text},
-    [COORD__POSTGRES_ASK] = {COORD__POSTGRES_ASK, "coord_ask", ask_text},
-    [COORD__POSTGRES_INIT] = {COORD__POSTGRES_INIT, "coord_init", init_text},
-    [COORD__POSTGRES_BLOCKERS] = {COORD__POSTGRES_BLOCKERS, "coord_blockers", blockers_text},
-    [COORD__POSTGRES_NO_TIMEOUT] = {COORD__POSTGRES_NO_TIMEOUT, NULL, no_timeout_text},
-    [COORD__POSTGRES_SETTINGS] = {COORD__POSTGRES_SETTINGS, NULL, settings_text},
-    [COORD__POSTGRES_PROBE] = {COORD__POSTGRES_PROBE, NULL, probe_text},
-    [COORD__POSTGRES_PROBE_LESS] = {COORD__POSTGRES_PROBE_LESS, NULL, probe_less_text},
+                                     renew_locks_text, 9, false},
+    [COORD__POSTGRES_STRIKE] = {COORD__POSTGRES_STRIKE, "coord_strike", strike_text, 2, false},
+    [COORD__POSTGRES_RELEASE] = {COORD__POSTGRES_RELEASE, "coord_release", release_text, 4, true},
+    [COORD__POSTGRES_UNLOCK] = {COORD__POSTGRES_UNLOCK, "coord_unlock", unlock_text, 1, true},
+    [COORD__POSTGRES_OBSERVE] = {COORD__POSTGRES_OBSERVE, "coord_observe", observe_text, 10, true},
+    [COORD__POSTGRES_ASK] = {COORD__POSTGRES_ASK, "coord_ask", ask_text, 2, false},
+    [COORD__POSTGRES_INIT] = {COORD__POSTGRES_INIT, "coord_init", init_text, 3, true},
+    [COORD__POSTGRES_BLOCKERS] = {COORD__POSTGRES_BLOCKERS, "coord_blockers", blockers_text, 3,
+                                  false},
+    [COORD__POSTGRES_NO_TIMEOUT] = {COORD__POSTGRES_NO_TIMEOUT, NULL, no_timeout_text, 0, false},
+    [COORD__POSTGRES_SETTINGS] = {COORD__POSTGRES_SETTINGS, NULL, settings_text, 1, false},
+    [COORD__POSTGRES_PROBE] = {COORD__POSTGRES_PROBE, NULL, probe_text, 10, true},
+    [COORD__POSTGRES_PROBE_LESS] = {COORD__POSTGRES_PROBE_LESS, NULL, probe_less_text, 10, true},
 };
 
 const struct coord__postgres_statement *coord__postgres_sql(enum coord__postgres_sql which)

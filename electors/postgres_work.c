@@ -153,7 +153,8 @@ static void send_acquire(struct coord__postgres_elector *e, coord_ms now)
     };
     e->wants_hints = true;
     /* The gate right behind it: a clear grant leads after one round trip. */
-    if (coord__postgres_session_send(e->session, COORD__POSTGRES_ACQUIRE, e, 10, values, now)) {
+    if (coord__postgres_session_send(e->session, COORD__POSTGRES_ACQUIRE, e, 10, values, now) &&
+        !session->pooler) {
         send_gate(e, now);
     }
 }

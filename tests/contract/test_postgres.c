@@ -43,7 +43,7 @@ int main(void)
     const struct suite_store store = {
         .name = "postgres",
         .schemes = schemes,
-        .ttl = 1000,
+        .ttl = 1500,
         .start = start,
         .stop = stop,
         .uri = uri,
