@@ -162,7 +162,7 @@ static enum coord_err check_file_system(const struct coord__file_disk *disk, int
 static enum coord_err check_header(struct coord__file_disk *disk, bool writable,
                                    struct coord_error *error)
 {
-    uint8_t block[COORD__FILE_BLOCK];
+    uint8_t block[COORD__FILE_HEADER_BLOCKS * COORD__FILE_BLOCK];
     struct coord__file_text name = {NULL, 0};
     enum coord__file_kind kind = COORD__FILE_TORN;
     for (int i = 0; i < COORD__FILE_REREADS && kind == COORD__FILE_TORN; i++) {

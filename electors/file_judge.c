@@ -41,7 +41,7 @@ static enum verdict held_until(struct coord__file_terms *terms, coord_ms until, 
     return HELD;
 }
 
-static enum verdict by_patience(struct coord__file_terms *terms, uint64_t number, uint32_t checksum,
+static enum verdict by_patience(struct coord__file_terms *terms, uint64_t number, uint64_t checksum,
                                 coord_ms now)
 {
     const coord_ms past = coord__file_past_at(terms, number, checksum, longer_lease(terms), now);
@@ -54,6 +54,14 @@ static enum verdict by_patience(struct coord__file_terms *terms, uint64_t number
         terms->reply.retry_in = coord_ms_min(terms->reply.retry_in, glance);
     }
     return verdict;
+}
+
+/* Did the newest one resign in favour of somebody, a moment ago? */
+static bool is_kept(const struct coord__file_terms *terms, coord_ms now)
+{
+    const struct coord__file_term *newest = newest_of(terms);
+    return newest->state == COORD__FILE_RESIGNED && coord__file_same_clock(terms, newest) &&
+           now < newest->kept_until;
 }
 
 static enum verdict weigh(struct coord__file_terms *terms, coord_ms now)
@@ -69,9 +77,7 @@ static enum verdict weigh(struct coord__file_terms *terms, coord_ms now)
         return FREE; /* no record, another boot or another file: no byte of it can be locked */
     }
     if (newest->state == COORD__FILE_RESIGNED) {
-        const bool kept = coord__file_same_clock(terms, newest) && now < newest->kept_until;
-        terms->for_us = terms->for_us && kept;
-        if (kept && !terms->for_us) {
+        if (is_kept(terms, now) && !terms->for_us) {
             terms->reply.retry_in = newest->kept_until - now;
             return RESERVED;
         }
@@ -198,7 +204,7 @@ enum coord__file_step coord__file_judge(struct coord__file_terms *terms,
         const bool held = verdict == HELD || terms->mine.term.number != 0;
         return held ? coord__file_done(terms, COORD_HELD) : take(terms, at->now);
     }
-    terms->reply.for_us = verdict == FREE && terms->for_us;
+    terms->reply.for_us = verdict == FREE && terms->for_us && is_kept(terms, at->now);
     return coord__file_done(terms, verdict == HELD   ? COORD_HELD
                                    : verdict == FREE ? COORD_FREE
                                                      : COORD_RESERVED);

@@ -61,11 +61,10 @@ enum coord__file_step coord__file_scan(struct coord__file_terms *terms,
     if (count == 0) {
         return coord__file_failed(terms);
     }
-    struct coord__file_texts texts;
     for (unsigned i = 0; i < count; i++) {
         struct coord__file_term *term = &terms->ring[terms->cursor];
         const enum coord__file_kind kind =
-            coord__file_slot_read(terms->blocks + i * COORD__FILE_BLOCK, term, &texts);
+            coord__file_slot_read(terms->blocks + i * COORD__FILE_BLOCK, term);
         if (read_again(terms, kind)) {
             return COORD__FILE_MORE;
         }
@@ -121,8 +120,7 @@ enum coord__file_step coord__file_newest(struct coord__file_terms *terms,
 
 /* ---------------------------------------------------------------- who the newest one is */
 
-static void note_who(struct coord__file_terms *terms, const struct coord__file_term *term,
-                     const struct coord__file_texts *texts)
+static void note_who(struct coord__file_terms *terms, const struct coord__file_texts *texts)
 {
     struct coord_observation *leader = &terms->leader;
     if (texts->identity.count == 0 ||
@@ -133,32 +131,30 @@ static void note_who(struct coord__file_terms *terms, const struct coord__file_t
     if (texts->metadata.count > 0) {
         memcpy(leader->metadata, texts->metadata.bytes, texts->metadata.count);
     }
-    terms->for_us = term->state == COORD__FILE_RESIGNED && term->kept_until > 0 &&
-                    texts->successor.count == terms->identity_bytes &&
+    terms->for_us = texts->successor.count == terms->identity_bytes &&
                     memcmp(texts->successor.bytes, terms->identity, terms->identity_bytes) == 0;
-    terms->ring[coord__file_slot_of(term->number)] = *term;
 }
 
+/* Nothing is decided by them but for whom a place is kept. */
 enum coord__file_step coord__file_who(struct coord__file_terms *terms,
                                       const struct coord__file_time *at)
 {
     (void)at;
+    const struct coord__file_io *io = &terms->config.io;
     terms->for_us = false;
     if (terms->newest == 0) {
         return coord__file_go(terms, COORD__FILE_JUDGE);
     }
-    terms->cursor = coord__file_slot_of(terms->newest);
-    if (read_slots(terms, 1) == 0) {
+    if (io->read(io->ctx, coord__file_texts_at(terms->newest), COORD__FILE_TEXTS_BLOCKS,
+                 terms->blocks, &terms->reply.error) != COORD_OK) {
         return coord__file_failed(terms);
     }
-    struct coord__file_term term;
-    struct coord__file_texts texts;
-    const enum coord__file_kind kind = coord__file_slot_read(terms->blocks, &term, &texts);
-    if (read_again(terms, kind)) {
+    struct coord__file_texts texts = {.number = 0};
+    if (read_again(terms, coord__file_texts_read(terms->blocks, &texts))) {
         return COORD__FILE_MORE;
     }
-    if (kind == COORD__FILE_SOUND && term.number == terms->newest) {
-        note_who(terms, &term, &texts);
+    if (texts.number == terms->newest) {
+        note_who(terms, &texts);
     }
     return coord__file_go(terms, COORD__FILE_JUDGE);
 }
@@ -174,7 +170,6 @@ enum coord__file_step coord__file_look(struct coord__file_terms *terms,
         return coord__file_failed(terms);
     }
     struct coord__file_term term;
-    struct coord__file_texts texts;
     for (unsigned i = 0; i < count; i++, terms->cursor++) {
         const uint8_t *block = terms->blocks + i * COORD__FILE_BLOCK;
         /* Most slots are lower and need no checksum: a higher one that was written before we
@@ -183,7 +178,7 @@ enum coord__file_step coord__file_look(struct coord__file_terms *terms,
             terms->rereads = 0;
             continue;
         }
-        const enum coord__file_kind kind = coord__file_slot_read(block, &term, &texts);
+        const enum coord__file_kind kind = coord__file_slot_read(block, &term);
         if (read_again(terms, kind)) {
             return COORD__FILE_MORE;
         }
@@ -245,13 +240,11 @@ enum coord__file_step coord__file_earlier_read(struct coord__file_terms *terms,
                                                const struct coord__file_time *at)
 {
     (void)at;
-    struct coord__file_texts texts;
     terms->cursor = coord__file_slot_of(terms->found);
     if (read_slots(terms, 1) == 0) {
         return coord__file_failed(terms);
     }
-    const enum coord__file_kind kind =
-        coord__file_slot_read(terms->blocks, &terms->earlier, &texts);
+    const enum coord__file_kind kind = coord__file_slot_read(terms->blocks, &terms->earlier);
     if (read_again(terms, kind)) {
         return COORD__FILE_MORE;
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * electors/file_slot.h - the blocks of an election's file: header, step-down request, terms.
+ * electors/file_slot.h - the records of an election's file: header, step-down request, terms.
  *
- * A file is COORD__FILE_BLOCKS blocks of COORD__FILE_BLOCK bytes: the header, the step-down
- * request, then the ring of slots. Each block carries its kind, its format version, how much of it
- * is used, and a checksum over that, at places that never change: so an older member tells a newer
- * format from damage. Numbers are little-endian. A block lies within one page of memory.
+ * A file is COORD__FILE_BLOCKS blocks of 256 bytes: the header, the step-down request, the ring of
+ * slots, one block each, and for each slot its texts. Each record carries its kind, its format
+ * version, how much of it is used, and a checksum over that, at places that never change: so an
+ * older member tells a newer format from damage. Numbers are little-endian. A slot lies within one
+ * page of memory, and all slots together are read by one call.
  */
 #ifndef COORD_ELECTORS_FILE_SLOT_H
 #define COORD_ELECTORS_FILE_SLOT_H
@@ -17,12 +18,16 @@ extern "C" {
 
 enum {
     COORD__FILE_FORMAT = 1, /* what we write; we read it and everything before it */
-    COORD__FILE_BLOCK = 2048,
+    COORD__FILE_BLOCK = 256,
     COORD__FILE_SLOTS = 64,
     COORD__FILE_HEADER_AT = 0, /* block numbers */
-    COORD__FILE_ASK_AT = 1,
-    COORD__FILE_SLOTS_AT = 2,
-    COORD__FILE_BLOCKS = COORD__FILE_SLOTS_AT + COORD__FILE_SLOTS,
+    COORD__FILE_HEADER_BLOCKS = 2,
+    COORD__FILE_ASK_AT = 8,
+    COORD__FILE_ASK_BLOCKS = 2,
+    COORD__FILE_SLOTS_AT = 16,
+    COORD__FILE_TEXTS_AT = COORD__FILE_SLOTS_AT + COORD__FILE_SLOTS,
+    COORD__FILE_TEXTS_BLOCKS = 7,
+    COORD__FILE_BLOCKS = COORD__FILE_TEXTS_AT + COORD__FILE_SLOTS * COORD__FILE_TEXTS_BLOCKS,
     COORD__FILE_BYTES = COORD__FILE_BLOCKS * COORD__FILE_BLOCK,
     COORD__BOOT_BYTES = 16
 };
@@ -36,7 +41,13 @@ static inline unsigned coord__file_slot_of(uint64_t number)
     return (unsigned)(number % COORD__FILE_SLOTS);
 }
 
-/** What a block turned out to be. */
+/** The first block of its texts. */
+static inline unsigned coord__file_texts_at(uint64_t number)
+{
+    return COORD__FILE_TEXTS_AT + coord__file_slot_of(number) * COORD__FILE_TEXTS_BLOCKS;
+}
+
+/** What a record turned out to be. */
 enum coord__file_kind {
     COORD__FILE_EMPTY = 0, /* never written */
     COORD__FILE_SOUND = 1,
@@ -69,7 +80,7 @@ struct coord__file_term {
     coord_ms kept_until; /* RESIGNED: nobody but the successor before that */
     struct coord__file_place place;
     uint8_t owner[COORD_OWNER_BYTES];
-    uint32_t checksum; /* of the block; read only */
+    uint64_t checksum; /* of the slot; read only */
 };
 
 /** Bytes somewhere else. */
@@ -78,10 +89,11 @@ struct coord__file_text {
     size_t count;
 };
 
-/** The rest of a slot, raw: identity and successor up to COORD_NAME_MAX bytes. */
+/** What people want to know of a term, raw: identity and successor up to COORD_NAME_MAX bytes. */
 struct coord__file_texts {
+    uint64_t number; /* of the term; 0: none */
     struct coord__file_text identity;
-    struct coord__file_text successor;
+    struct coord__file_text successor; /* for whom a resigned term keeps its place */
     struct coord__file_text metadata;
 };
 
@@ -93,13 +105,11 @@ struct coord__file_ask {
     struct coord__file_text to;     /* raw; count 0: anybody */
 };
 
-/** Write a term's block. @return how many of its COORD__FILE_BLOCK bytes are used. Thread: any. */
-size_t coord__file_slot_write(const struct coord__file_term *term,
-                              const struct coord__file_texts *texts, uint8_t *block);
+/** Write a term's slot. @return how many bytes of it are used. Thread: any. */
+size_t coord__file_slot_write(const struct coord__file_term *term, uint8_t *slot);
 
-/** Read one. Both outputs are written when SOUND; the texts lie in `block`. Thread: any. */
-enum coord__file_kind coord__file_slot_read(const uint8_t *block, struct coord__file_term *term,
-                                            struct coord__file_texts *texts);
+/** Read one; `term` is written when SOUND. Thread: any. */
+enum coord__file_kind coord__file_slot_read(const uint8_t *slot, struct coord__file_term *term);
 
 /**
  * The number that a slot claims to have, without a look at its checksum; 0: it claims none;
@@ -107,19 +117,26 @@ enum coord__file_kind coord__file_slot_read(const uint8_t *block, struct coord__
  *
  * Thread: any.
  */
-uint64_t coord__file_slot_peek(const uint8_t *block);
+uint64_t coord__file_slot_peek(const uint8_t *slot);
+
+/** Write a term's texts. @return how many bytes are used. Thread: any. */
+size_t coord__file_texts_write(const struct coord__file_texts *texts, uint8_t *record);
+
+/** Read them; they lie in `record`. Thread: any. */
+enum coord__file_kind coord__file_texts_read(const uint8_t *record,
+                                             struct coord__file_texts *texts);
 
 /** Write a step-down request. @return how many bytes are used. Thread: any. */
-size_t coord__file_ask_write(const struct coord__file_ask *ask, uint8_t *block);
+size_t coord__file_ask_write(const struct coord__file_ask *ask, uint8_t *record);
 
-/** Read one; `to` lies in `block`. Thread: any. */
-enum coord__file_kind coord__file_ask_read(const uint8_t *block, struct coord__file_ask *ask);
+/** Read one; `to` lies in `record`. Thread: any. */
+enum coord__file_kind coord__file_ask_read(const uint8_t *record, struct coord__file_ask *ask);
 
 /** Write the header, which holds the election's raw name. @return the bytes used. Thread: any. */
-size_t coord__file_header_write(const struct coord__file_text *name, uint8_t *block);
+size_t coord__file_header_write(const struct coord__file_text *name, uint8_t *record);
 
-/** Read it; the name lies in `block`. Thread: any. */
-enum coord__file_kind coord__file_header_read(const uint8_t *block, struct coord__file_text *name);
+/** Read it; the name lies in `record`. Thread: any. */
+enum coord__file_kind coord__file_header_read(const uint8_t *record, struct coord__file_text *name);
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * electors/file_steps.h - the phases of the file elector's protocol; for electors/file_*.c only.
  *
- *   ACQUIRE  DROP read formers LOCK look WRITE_SLOT look TAKEN earlier GRANT
- *   INIT     read formers LOCK look WRITE_SLOT unlock
+ *   ACQUIRE  DROP read formers LOCK look WRITE_TEXTS WRITE_SLOT look TAKEN earlier GRANT
+ *   INIT     read formers LOCK look WRITE_TEXTS WRITE_SLOT unlock
  *   OBSERVE  read
  *   ASK      read ASK_WRITE ASK_READ touch
  *   RENEW    RENEW RENEW_WRITE look RENEW_ASK earlier RENEW_OWED
- *   RELEASE  RELEASE RELEASE_WRITE unlock
+ *   RELEASE  RELEASE RELEASE_TEXTS RELEASE_WRITE unlock
  *   UNDO     UNDO unlock
  *
  * read is OPEN SCAN TOP NEWEST WHO JUDGE. look, formers, earlier, unlock and touch are parts that
@@ -28,6 +28,7 @@ enum coord__file_phase {
     COORD__FILE_JUDGE,
     COORD__FILE_FORMER,
     COORD__FILE_LOCK,
+    COORD__FILE_WRITE_TEXTS,
     COORD__FILE_WRITE_SLOT,
     COORD__FILE_TAKEN,
     COORD__FILE_GRANT,
@@ -39,6 +40,7 @@ enum coord__file_phase {
     COORD__FILE_RENEW_ASK,
     COORD__FILE_RENEW_OWED,
     COORD__FILE_RELEASE,
+    COORD__FILE_RELEASE_TEXTS,
     COORD__FILE_RELEASE_WRITE,
     COORD__FILE_UNDO,
     COORD__FILE_ASK_WRITE,
@@ -89,6 +91,8 @@ enum coord__file_step coord__file_open(struct coord__file_terms *, const struct 
 enum coord__file_step coord__file_former(struct coord__file_terms *,
                                          const struct coord__file_time *);
 enum coord__file_step coord__file_lock(struct coord__file_terms *, const struct coord__file_time *);
+enum coord__file_step coord__file_write_texts(struct coord__file_terms *,
+                                              const struct coord__file_time *);
 enum coord__file_step coord__file_write_slot(struct coord__file_terms *,
                                              const struct coord__file_time *);
 enum coord__file_step coord__file_taken(struct coord__file_terms *,
@@ -113,6 +117,8 @@ enum coord__file_step coord__file_renew_owed(struct coord__file_terms *,
                                              const struct coord__file_time *);
 enum coord__file_step coord__file_release(struct coord__file_terms *,
                                           const struct coord__file_time *);
+enum coord__file_step coord__file_release_texts(struct coord__file_terms *,
+                                                const struct coord__file_time *);
 enum coord__file_step coord__file_release_write(struct coord__file_terms *,
                                                 const struct coord__file_time *);
 enum coord__file_step coord__file_undo(struct coord__file_terms *, const struct coord__file_time *);
@@ -156,6 +162,9 @@ enum coord__file_step coord__file_go_unlock(struct coord__file_terms *terms,
 /** Write our own term's slot. */
 enum coord_err coord__file_write_mine(struct coord__file_terms *terms);
 
+/** Write its texts; with the successor that the request names, if it names one. */
+enum coord_err coord__file_write_who(struct coord__file_terms *terms);
+
 /** Does the lock of its byte tell whether this term's process lives? */
 bool coord__file_same_run(const struct coord__file_terms *terms,
                           const struct coord__file_term *term);
@@ -175,7 +184,7 @@ bool coord__file_led(const struct coord__file_terms *terms, const struct coord__
  * is now. COORD_NEVER: it is seen for the first time, and the time of this step may be older than
  * the sight; ask coord__file_want_fresh().
  */
-coord_ms coord__file_past_at(struct coord__file_terms *terms, uint64_t number, uint32_t checksum,
+coord_ms coord__file_past_at(struct coord__file_terms *terms, uint64_t number, uint64_t checksum,
                              coord_ms lease, coord_ms now);
 
 /** The same phase again, with a time read after now. @return FRESH. */

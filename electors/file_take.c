@@ -96,9 +96,18 @@ enum coord__file_step coord__file_lock(struct coord__file_terms *terms,
     terms->half = true;
     /* We may have been stopped since we chose the number: then the ring has gone on, and our slot
      * may be another term's. Whoever passes from here on sees our byte. */
-    coord__file_go_look(terms, terms->number - 1, COORD__FILE_WRITE_SLOT, COORD__FILE_GIVE_UP);
+    coord__file_go_look(terms, terms->number - 1, COORD__FILE_WRITE_TEXTS, COORD__FILE_GIVE_UP);
     terms->look_locks = true;
     return COORD__FILE_MORE;
+}
+
+/* Before the slot, so that a slot is never seen without them. */
+enum coord__file_step coord__file_write_texts(struct coord__file_terms *terms,
+                                              const struct coord__file_time *at)
+{
+    (void)at;
+    return coord__file_write_who(terms) == COORD_OK ? coord__file_go(terms, COORD__FILE_WRITE_SLOT)
+                                                    : coord__file_failed(terms);
 }
 
 enum coord__file_step coord__file_write_slot(struct coord__file_terms *terms,

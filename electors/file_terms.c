@@ -26,6 +26,7 @@ static const coord__file_phase_fn phases[COORD__FILE_PHASES] = {
     [COORD__FILE_JUDGE] = coord__file_judge,
     [COORD__FILE_FORMER] = coord__file_former,
     [COORD__FILE_LOCK] = coord__file_lock,
+    [COORD__FILE_WRITE_TEXTS] = coord__file_write_texts,
     [COORD__FILE_WRITE_SLOT] = coord__file_write_slot,
     [COORD__FILE_TAKEN] = coord__file_taken,
     [COORD__FILE_GRANT] = coord__file_grant,
@@ -37,6 +38,7 @@ static const coord__file_phase_fn phases[COORD__FILE_PHASES] = {
     [COORD__FILE_RENEW_ASK] = coord__file_renew_ask,
     [COORD__FILE_RENEW_OWED] = coord__file_renew_owed,
     [COORD__FILE_RELEASE] = coord__file_release,
+    [COORD__FILE_RELEASE_TEXTS] = coord__file_release_texts,
     [COORD__FILE_RELEASE_WRITE] = coord__file_release_write,
     [COORD__FILE_UNDO] = coord__file_undo,
     [COORD__FILE_ASK_WRITE] = coord__file_ask_send,
@@ -231,13 +233,21 @@ enum coord_err coord__file_write_mine(struct coord__file_terms *terms)
 {
     const struct coord__file_io *io = &terms->config.io;
     const struct coord__file_term *term = &terms->mine.term;
-    const bool names_successor = term->state == COORD__FILE_RESIGNED && term->kept_until > 0;
-    const struct coord__file_texts texts = {
-        .identity = {terms->identity, terms->identity_bytes},
-        .successor = {terms->successor, names_successor ? terms->successor_bytes : 0},
-        .metadata = {terms->config.metadata, terms->config.metadata_bytes}};
-    const size_t used = coord__file_slot_write(term, &texts, terms->blocks);
+    const size_t used = coord__file_slot_write(term, terms->blocks);
     const unsigned block = COORD__FILE_SLOTS_AT + coord__file_slot_of(term->number);
+    return io->write(io->ctx, block, terms->blocks, used, &terms->reply.error);
+}
+
+enum coord_err coord__file_write_who(struct coord__file_terms *terms)
+{
+    const struct coord__file_io *io = &terms->config.io;
+    const struct coord__file_texts texts = {
+        .number = terms->mine.term.number,
+        .identity = {terms->identity, terms->identity_bytes},
+        .successor = {terms->successor, terms->successor_bytes},
+        .metadata = {terms->config.metadata, terms->config.metadata_bytes}};
+    const size_t used = coord__file_texts_write(&texts, terms->blocks);
+    const unsigned block = coord__file_texts_at(terms->mine.term.number);
     return io->write(io->ctx, block, terms->blocks, used, &terms->reply.error);
 }
 
@@ -261,7 +271,7 @@ bool coord__file_same_clock(const struct coord__file_terms *terms,
            term->place.time_namespace == terms->place.time_namespace;
 }
 
-coord_ms coord__file_past_at(struct coord__file_terms *terms, uint64_t number, uint32_t checksum,
+coord_ms coord__file_past_at(struct coord__file_terms *terms, uint64_t number, uint64_t checksum,
                              coord_ms lease, coord_ms now)
 {
     struct coord__file_sight *sight = &terms->sights[coord__file_slot_of(number)];

@@ -47,7 +47,7 @@ struct coord__file_io {
     /* Read whole blocks; what lies past the end of the file reads as zero. May be torn. */
     enum coord_err (*read)(void *ctx, unsigned block, unsigned count, uint8_t *bytes,
                            struct coord_error *error);
-    /* Write the first `bytes` of a block. */
+    /* Write that many bytes from the beginning of a block. */
     enum coord_err (*write)(void *ctx, unsigned block, const uint8_t *from, size_t bytes,
                             struct coord_error *error);
     void (*unlock)(void *ctx, uint64_t number);
@@ -56,8 +56,8 @@ struct coord__file_io {
 };
 
 enum {
-    COORD__FILE_CHUNK = 8,  /* blocks of one read, at most */
-    COORD__FILE_REREADS = 4 /* of a torn block, before it counts as damaged */
+    COORD__FILE_CHUNK = COORD__FILE_SLOTS, /* blocks of one read, at most */
+    COORD__FILE_REREADS = 4                /* of a torn slot, before it counts as damaged */
 };
 
 struct coord__file_config {
@@ -68,7 +68,7 @@ struct coord__file_config {
     uint8_t owner[COORD_OWNER_BYTES];
     const void *metadata; /* kept */
     size_t metadata_bytes;
-    unsigned chunk; /* blocks of one read, 1 to COORD__FILE_CHUNK; 0: the most */
+    unsigned chunk; /* slots of one read, 1 to COORD__FILE_CHUNK; 0: the most */
 };
 
 enum coord__file_step {
@@ -80,7 +80,7 @@ enum coord__file_step {
 /** Something that cannot be judged by a time in it: since when it has not changed. */
 struct coord__file_sight {
     uint64_t number;
-    uint32_t checksum; /* 0: a lock without a sound slot */
+    uint64_t checksum; /* 0: a lock without a sound slot */
     coord_ms since;
 };
 
@@ -91,7 +91,7 @@ struct coord__file_mine {
     bool lost; /* it answers no; the byte stays locked until the host has acknowledged that */
 };
 
-/** Fields are for electors/file_*.c and for tests. Some 32 KiB, so better not on a small stack. */
+/** Fields are for electors/file_*.c and for tests. Some 36 KiB, so better not on a small stack. */
 struct coord__file_terms {
     struct coord__file_config config;
     struct coord__file_place place;
@@ -115,7 +115,7 @@ struct coord__file_terms {
     uint64_t newest;  /* the highest number in a sound slot; 0: none */
     uint64_t top;     /* the highest number at all: a slot's or a lock's */
     bool held;        /* the newest one's byte is locked */
-    bool for_us;      /* the newest one resigned, and keeps its place for us */
+    bool for_us;      /* its texts name us as successor */
 
     /* What is to be taken. */
     uint64_t number;

@@ -69,7 +69,8 @@ enum coord__file_step coord__file_renew_ask(struct coord__file_terms *terms,
 {
     const struct coord__file_io *io = &terms->config.io;
     struct coord__file_ask ask;
-    if (io->read(io->ctx, COORD__FILE_ASK_AT, 1, terms->blocks, &terms->reply.error) != COORD_OK) {
+    if (io->read(io->ctx, COORD__FILE_ASK_AT, COORD__FILE_ASK_BLOCKS, terms->blocks,
+                 &terms->reply.error) != COORD_OK) {
         return coord__file_failed(terms);
     }
     /* A torn one is read by the next renewal. */
@@ -124,7 +125,21 @@ enum coord__file_step coord__file_release(struct coord__file_terms *terms,
     /* A free byte says as much as the mark, and cannot fail. Who still waits leaves the debt. */
     const bool mark = terms->mine.term.state != COORD__FILE_TAKING &&
                       io->check(io->ctx, &terms->reply.error) == COORD_OK;
-    return mark ? coord__file_go(terms, COORD__FILE_RELEASE_WRITE) : let_go(terms);
+    if (!mark) {
+        return let_go(terms);
+    }
+    return coord__file_go(terms, terms->successor_bytes > 0 ? COORD__FILE_RELEASE_TEXTS
+                                                            : COORD__FILE_RELEASE_WRITE);
+}
+
+enum coord__file_step coord__file_release_texts(struct coord__file_terms *terms,
+                                                const struct coord__file_time *at)
+{
+    (void)at;
+    if (coord__file_write_who(terms) != COORD_OK) {
+        terms->successor_bytes = 0; /* then its place is kept for nobody */
+    }
+    return coord__file_go(terms, COORD__FILE_RELEASE_WRITE);
 }
 
 enum coord__file_step coord__file_release_write(struct coord__file_terms *terms,
@@ -172,7 +187,8 @@ enum coord__file_step coord__file_ask_check(struct coord__file_terms *terms,
     (void)at;
     const struct coord__file_io *io = &terms->config.io;
     struct coord__file_ask ask;
-    if (io->read(io->ctx, COORD__FILE_ASK_AT, 1, terms->blocks, &terms->reply.error) != COORD_OK) {
+    if (io->read(io->ctx, COORD__FILE_ASK_AT, COORD__FILE_ASK_BLOCKS, terms->blocks,
+                 &terms->reply.error) != COORD_OK) {
         return coord__file_failed(terms);
     }
     if (coord__file_ask_read(terms->blocks, &ask) != COORD__FILE_SOUND &&

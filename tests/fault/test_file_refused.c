@@ -90,9 +90,9 @@ static void test_file__a_newer_header_is_refused(void **state)
     leader("a");
     fleet_fini(&fleet);
     fleet_init(&fleet, coord_file_elector());
-    /* Kind, format 2, 12 bytes, and the checksum of these eight. */
-    static const unsigned char newer[12] = {'c', 'N', 'A',  'M',  2,    0,
-                                            12,  0,   0xa3, 0xb4, 0xa9, 0x4d};
+    /* A header of format 2, 16 bytes long. */
+    static const unsigned char newer[] = {0x63, 0x4e, 0x41, 0x4d, 0x02, 0x00, 0x10, 0x00,
+                                          0xb0, 0x10, 0x5b, 0x15, 0xce, 0xe0, 0xe6, 0x24};
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_int_equal(pwrite(fd, newer, sizeof newer, 0), sizeof newer);
     close(fd);

@@ -101,7 +101,8 @@ static enum coord_err io_read(void *ctx, unsigned block, unsigned count, uint8_t
     const struct disk_file *file = file_of(ctx);
     assert_true(block + count <= COORD__FILE_BLOCKS);
     memcpy(bytes, file->bytes + block * COORD__FILE_BLOCK, count * COORD__FILE_BLOCK);
-    for (unsigned i = 0; i < count && disk.torn_reads > 0; i++) {
+    const bool slots = block >= COORD__FILE_SLOTS_AT && block < COORD__FILE_TEXTS_AT;
+    for (unsigned i = 0; slots && i < count && disk.torn_reads > 0; i++) {
         if (bytes[i * COORD__FILE_BLOCK] != 0) {
             bytes[i * COORD__FILE_BLOCK + 60] ^= 0x5a;
             disk.torn_reads--;
