@@ -49,12 +49,12 @@ cflags = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
 libs = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
 
 MSGPACK := $(if $(call has,msgpack-c),msgpack-c,msgpack)
-HIREDIS_SSL := $(call has,hiredis_ssl)
+OPENSSL := $(call has,openssl)
 
 UUID_CFLAGS := $(call cflags,uuid)
 UUID_LIBS := $(call libs,uuid)
-HIREDIS_CFLAGS := $(call cflags,hiredis) $(if $(HIREDIS_SSL),-DCOORD_HAVE_HIREDIS_SSL)
-HIREDIS_LIBS := $(call libs,hiredis $(if $(HIREDIS_SSL),hiredis_ssl))
+HIREDIS_CFLAGS := $(call cflags,hiredis) $(if $(OPENSSL),-DCOORD_HAVE_OPENSSL $(call cflags,openssl))
+HIREDIS_LIBS := $(call libs,hiredis $(if $(OPENSSL),openssl))
 PQ_CFLAGS := $(call cflags,libpq libcrypto)
 PQ_LIBS := $(call libs,libpq libcrypto)
 JANSSON_CFLAGS := $(call cflags,jansson)
@@ -421,7 +421,7 @@ $(B)/libcoord.pc: FORCE
 	  'Name: libcoord' 'Description: leader election with fencing' 'Version: $(VERSION)' \
 	  'Requires.private: uuid' 'Cflags: -I$${includedir}/coord-$(SOVERSION)' \
 	  'Libs: -L$${libdir} -lcoord' 'Libs.private: -pthread' >$@
-redis_requires := hiredis$(if $(HIREDIS_SSL), hiredis_ssl)
+redis_requires := hiredis$(if $(OPENSSL), openssl)
 postgres_requires := libpq libcrypto
 $(B)/libcoord-%.pc: FORCE
 	@mkdir -p $(@D)

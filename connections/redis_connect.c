@@ -39,23 +39,34 @@ static bool start_tls(struct coord__redis_link *link, struct coord_error *error)
     return !link->target.tls || link->tls != NULL;
 }
 
+/* Of several addresses the one that answered tells most. */
+static void note_failure(struct coord__redis_link *link, const struct coord_error *error)
+{
+    if (link->failure.code == COORD_OK || error->code != COORD_E_UNREACHABLE) {
+        link->failure = *error;
+    }
+}
+
 /* The next address that can be begun at all. */
-static void connect_next(struct coord__redis_link *link, struct coord_error *error, coord_ms now)
+static void connect_next(struct coord__redis_link *link, coord_ms now)
 {
     if (link->addresses.count == 0) {
-        coord_error_set(error, COORD_E_NAME_UNRESOLVED, "%.80s has no address: correct the name",
-                        present_host(link)->name);
+        coord_error_set(&link->failure, COORD_E_NAME_UNRESOLVED,
+                        "%.80s has no address: correct the name", present_host(link)->name);
     }
     while (link->address < link->addresses.count) {
         const char *address = link->addresses.text[link->address++];
+        struct coord_error error;
         bool at_once = false;
         link->fd = coord__redis_socket_tcp(address, present_host(link)->port, link->attempt,
-                                           &at_once, error);
+                                           &at_once, &error);
         if (link->fd < 0) {
+            note_failure(link, &error);
             continue;
         }
         link->generation++;
-        if (!start_tls(link, error)) {
+        if (!start_tls(link, &error)) {
+            note_failure(link, &error);
             coord__redis_link_close(link);
             continue;
         }
@@ -64,7 +75,7 @@ static void connect_next(struct coord__redis_link *link, struct coord_error *err
         link->deadline = coord_ms_add(now, coord_ms_max(share, STEP_MIN));
         return;
     }
-    coord__redis_link_next_host(link, error, now);
+    coord__redis_link_next_host(link, &link->failure, now);
 }
 
 static void connect_unix(struct coord__redis_link *link, coord_ms now)
@@ -104,15 +115,16 @@ static void begin_host(struct coord__redis_link *link, coord_ms now)
     struct coord_error error = {.code = COORD_OK};
     link->address = 0;
     link->addresses.count = 0;
+    link->failure.code = COORD_OK;
     if (is_address(name)) {
         add_address(&link->addresses, name);
-        connect_next(link, &error, now);
+        connect_next(link, now);
         return;
     }
     if (link->resolver == NULL && strcmp(name, "localhost") == 0) {
         add_address(&link->addresses, "127.0.0.1");
         add_address(&link->addresses, "::1");
-        connect_next(link, &error, now);
+        connect_next(link, now);
         return;
     }
     if (link->resolver == NULL) {
@@ -181,7 +193,7 @@ bool coord__redis_connect_resolved(struct coord__redis_link *link, coord_ms now)
     if (rc != COORD_OK) {
         coord__redis_link_next_host(link, &error, now);
     } else {
-        connect_next(link, &error, now);
+        connect_next(link, now);
     }
     return true;
 }
@@ -190,7 +202,8 @@ bool coord__redis_connect_done(struct coord__redis_link *link, coord_ms now)
 {
     struct coord_error error;
     enum coord__redis_io io = coord__redis_socket_connected(link->fd, &error);
-    if (io == COORD__REDIS_IO_DONE && link->tls != NULL) {
+    const bool there = io == COORD__REDIS_IO_DONE;
+    if (there && link->tls != NULL) {
         io = coord__redis_tls_handshake(link->tls, link->fd, &error);
     }
     if (io == COORD__REDIS_IO_DONE) {
@@ -200,11 +213,15 @@ bool coord__redis_connect_done(struct coord__redis_link *link, coord_ms now)
     if (io == COORD__REDIS_IO_LATER && now < link->deadline) {
         return false;
     }
-    if (io == COORD__REDIS_IO_LATER) {
+    if (io == COORD__REDIS_IO_LATER && there) {
+        coord_error_set(&error, COORD_E_NO_ANSWER,
+                        "no TLS came about in time: is it the TLS port of the server?");
+    } else if (io == COORD__REDIS_IO_LATER) {
         coord_error_set(&error, COORD_E_UNREACHABLE,
                         "no answer to the connect: is the address right, and no firewall between?");
     }
+    note_failure(link, &error);
     coord__redis_link_close(link);
-    connect_next(link, &error, now);
+    connect_next(link, now);
     return true;
 }

@@ -127,6 +127,7 @@ struct coord__redis_link {
     struct coord__redis_host found;
     struct coord_addresses addresses;
     size_t address;
+    struct coord_error failure; /* of the addresses tried so far */
     enum coord__redis_greeting greetings[COORD__REDIS_GREETINGS];
     size_t greeting_count;
     size_t greeting_at;

@@ -74,8 +74,10 @@ static int free_port(void)
 static void run_server(const struct redis_server *server, const char *path)
 {
     char port[16];
+    char tls_port[16];
     char log[96];
     snprintf(port, sizeof port, "%d", server->port);
+    snprintf(tls_port, sizeof tls_port, "%d", server->tls_port);
     snprintf(log, sizeof log, "%s/log", server->folder);
     const char *argv[32 + REDIS_SERVER_OPTIONS] = {path,
                                                    "--port",
@@ -95,8 +97,9 @@ static void run_server(const struct redis_server *server, const char *path)
     size_t count = 15;
     for (size_t i = 0; server->options[i] != NULL; i += 2) {
         if (strcmp(server->options[i], "--port") != 0) {
+            const bool is_tls_port = strcmp(server->options[i], "--tls-port") == 0;
             argv[count++] = server->options[i];
-            argv[count++] = server->options[i + 1];
+            argv[count++] = is_tls_port ? tls_port : server->options[i + 1];
         }
     }
     if (server->sentinel[0] != '\0') {
@@ -211,6 +214,9 @@ void redis_server_start(struct redis_server *server, const char *const *options)
         server->options[i] = options[i];
         if (i % 2 == 0 && strcmp(options[i], "--port") == 0) {
             server->port = free_port();
+        }
+        if (i % 2 == 0 && strcmp(options[i], "--tls-port") == 0) {
+            server->tls_port = free_port();
         }
     }
     snprintf(server->tcp_uri, sizeof server->tcp_uri, "redis://127.0.0.1:%d", server->port);

@@ -24,6 +24,7 @@ struct redis_server {
     char folder[64];
     char socket[96];
     int port;      /* 0: no port */
+    int tls_port;  /* 0: no TLS */
     char uri[128]; /* redis+unix://... */
     char tcp_uri[64];
     const char *options[REDIS_SERVER_OPTIONS + 1];
@@ -38,7 +39,7 @@ void redis_server_needed(void);
  * (redis+unix://PATH or a path) is used instead, if set: such a test uses names of its own only.
  *
  * @param options  pairs such as "--appendonly", "yes", NULL; static; may be NULL. "--port", "auto"
- *                 opens a free loopback port as well.
+ *                 opens a free loopback port as well, and "--tls-port", "auto" one for TLS.
  */
 void redis_server_start(struct redis_server *server, const char *const *options);
 

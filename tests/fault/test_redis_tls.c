@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+ * tests/fault/test_redis_tls.c - elections over TLS, and the certificates that are not believed.
+ */
+#include "electors/redis.h"
+
+#include "tests/support/fleet.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/support.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+enum {
+    TTL = 600
+};
+
+struct world {
+    struct redis_server server;
+    struct fleet fleet;
+    char folder[64];
+    char cert[96];
+    char key[96];
+    char other[96]; /* a certificate that the server does not have */
+    char uri[256];
+};
+
+/* @return false: the program is not there, or failed. */
+static bool run(const char *const *argv)
+{
+    union {
+        const char *const *from;
+        char *const *to;
+    } arguments = {.from = argv};
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)!freopen("/dev/null", "w", stderr);
+        execvp(argv[0], arguments.to);
+        _exit(127);
+    }
+    int status = 1;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static bool make_certificate(const char *cert, const char *key)
+{
+    const char *const argv[] = {"openssl",
+                                "req",
+                                "-x509",
+                                "-newkey",
+                                "ec",
+                                "-pkeyopt",
+                                "ec_paramgen_curve:prime256v1",
+                                "-nodes",
+                                "-keyout",
+                                key,
+                                "-out",
+                                cert,
+                                "-days",
+                                "2",
+                                "-subj",
+                                "/CN=coord test",
+                                "-addext",
+                                "subjectAltName=IP:127.0.0.1",
+                                NULL};
+    return run(argv);
+}
+
+static void remove_file(const struct world *w, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", w->folder, name);
+    unlink(path);
+}
+
+static int set_up(void **state)
+{
+    static struct world w;
+    static char cert[96];
+    static char key[96];
+    static const char *const options[] = {"--tls-port",
+                                          "auto",
+                                          "--tls-cert-file",
+                                          cert,
+                                          "--tls-key-file",
+                                          key,
+                                          "--tls-ca-cert-file",
+                                          cert,
+                                          "--tls-auth-clients",
+                                          "optional",
+                                          NULL};
+    memset(&w, 0, sizeof w);
+    *state = &w;
+    snprintf(w.folder, sizeof w.folder, "/tmp/coord-tls-XXXXXX");
+    assert_non_null(mkdtemp(w.folder));
+    snprintf(w.cert, sizeof w.cert, "%s/cert.pem", w.folder);
+    snprintf(w.key, sizeof w.key, "%s/key.pem", w.folder);
+    snprintf(w.other, sizeof w.other, "%s/other.pem", w.folder);
+    char spare[96];
+    snprintf(spare, sizeof spare, "%s/spare.pem", w.folder);
+    assert_true(make_certificate(w.cert, w.key));
+    assert_true(make_certificate(w.other, spare));
+    strcpy(cert, w.cert);
+    strcpy(key, w.key);
+    redis_server_start(&w.server, options);
+    fleet_init(&w.fleet, coord_redis_elector());
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *w = *state;
+    fleet_fini(&w->fleet);
+    redis_server_stop(&w->server);
+    remove_file(w, "cert.pem");
+    remove_file(w, "key.pem");
+    remove_file(w, "other.pem");
+    remove_file(w, "spare.pem");
+    rmdir(w->folder);
+    return 0;
+}
+
+static struct fleet_member *join(struct world *w, const char *host, int port, const char *ca,
+                                 const char *more)
+{
+    snprintf(w->uri, sizeof w->uri, "rediss://%s:%d?coord.tls_ca=%s%s", host, port, ca, more);
+    const struct fleet_member_options options = {
+        .name = "tls", .identity = "anna", .uri = w->uri, .ttl = TTL, .private = true};
+    struct fleet_member *member = fleet_add(&w->fleet, &options);
+    if (member == NULL && w->fleet.error.code == COORD_E_NO_TLS) {
+        skip_because("this build has no TLS");
+    }
+    if (member != NULL) {
+        coord_lease_stand(member->lease, fleet_now());
+    }
+    return member;
+}
+
+static bool has_failed(void *ctx)
+{
+    const struct fleet_member *member = ctx;
+    return member->lease->error.code != COORD_OK;
+}
+
+static void assert_refused(struct world *w, struct fleet_member *member, const char *words)
+{
+    fleet_until(&w->fleet, has_failed, member);
+    if (strstr(member->lease->error.text, words) == NULL) {
+        fail_msg("%s", member->lease->error.text);
+    }
+}
+
+static void test_tls__carries_an_election(void **state)
+{
+    struct world *w = *state;
+    struct fleet_member *anna = join(w, "127.0.0.1", w->server.tls_port, w->cert, "");
+    assert_non_null(anna);
+    fleet_until(&w->fleet, fleet_leads, anna);
+    fleet_drive(&w->fleet, 2 * TTL);
+    assert_true(fleet_leads(anna));
+    assert_int_equal(anna->lease->error.code, COORD_OK);
+    redis_server_kill(&w->server);
+    fleet_until(&w->fleet, fleet_leads_not, anna);
+    redis_server_again(&w->server);
+    fleet_until(&w->fleet, fleet_leads, anna);
+}
+
+static void test_tls__shows_a_certificate_of_its_own(void **state)
+{
+    struct world *w = *state;
+    char more[256];
+    redis_server_do(&w->server, "CONFIG SET tls-auth-clients yes");
+    struct fleet_member *without = join(w, "127.0.0.1", w->server.tls_port, w->cert, "");
+    assert_non_null(without);
+    fleet_until(&w->fleet, has_failed, without);
+    fleet_drop(without);
+    snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->cert, w->key);
+    struct fleet_member *with = join(w, "127.0.0.1", w->server.tls_port, w->cert, more);
+    fleet_until(&w->fleet, fleet_leads, with);
+}
+
+static void test_tls__refuses_whom_it_does_not_trust(void **state)
+{
+    struct world *w = *state;
+    struct fleet_member *stranger = join(w, "127.0.0.1", w->server.tls_port, w->other, "");
+    assert_non_null(stranger);
+    assert_refused(w, stranger, "certificate is refused");
+    struct fleet_member *misnamed = join(w, "localhost", w->server.tls_port, w->cert, "");
+    assert_refused(w, misnamed, "certificate is refused");
+}
+
+static void test_tls__to_a_port_without_it_says_so(void **state)
+{
+    struct world *w = *state;
+    static struct redis_server plain;
+    static const char *const options[] = {"--port", "auto", NULL};
+    redis_server_start(&plain, options);
+    struct fleet_member *anna = join(w, "127.0.0.1", plain.port, w->cert, "");
+    if (anna != NULL) {
+        assert_refused(w, anna, "is it the TLS port");
+    }
+    redis_server_stop(&plain);
+}
+
+static void test_tls__with_files_that_are_not_there_is_refused(void **state)
+{
+    struct world *w = *state;
+    struct fleet_member *anna = join(w, "127.0.0.1", w->server.tls_port, "/nowhere/ca.pem", "");
+    assert_non_null(anna);
+    assert_refused(w, anna, "coord.tls_ca");
+    assert_null(join(w, "127.0.0.1", w->server.tls_port, w->cert, "&coord.tls_cert=x"));
+    assert_int_equal(w->fleet.error.code, COORD_E_BAD_OPTION);
+}
+
+static void test_tls__is_missing_from_a_build_without_it_by_name(void **state)
+{
+    struct world *w = *state;
+    const struct fleet_member_options options = {
+        .name = "tls", .identity = "anna", .uri = "rediss://127.0.0.1", .ttl = TTL};
+    if (fleet_add(&w->fleet, &options) == NULL) {
+        assert_int_equal(w->fleet.error.code, COORD_E_NO_TLS);
+        assert_non_null(strstr(w->fleet.error.text, "stunnel"));
+    }
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_tls__carries_an_election),
+        CASE(test_tls__shows_a_certificate_of_its_own),
+        CASE(test_tls__refuses_whom_it_does_not_trust),
+        CASE(test_tls__to_a_port_without_it_says_so),
+        CASE(test_tls__with_files_that_are_not_there_is_refused),
+        CASE(test_tls__is_missing_from_a_build_without_it_by_name),
+    };
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    return cmocka_run_group_tests_name("redis_tls", tests, NULL, NULL);
+}
