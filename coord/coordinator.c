@@ -270,7 +270,7 @@ enum coord_err coord_coordinator_handle(struct coord_coordinator *coordinator,
         return COORD_E_BUSY;
     }
     coord__pass(c, now);
-    enum coord_message_fault fault = coord_message_decode(type, bytes, count, &c->message);
+    enum coord_message_fault fault = coord__message_decode(type, bytes, count, &c->message);
     if (fault != COORD_FAULT_NONE) {
         c->counts.fault[fault]++;
         return COORD_E_BAD_MESSAGE;

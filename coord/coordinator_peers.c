@@ -7,13 +7,10 @@
 
 /* ---- who speaks ---- */
 
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-}
+/* The value of a digit and 16 more, so that 0 stands for all that is none. */
+static const unsigned char hex_digits[256] = {
+    ['0'] = 16, ['1'] = 17, ['2'] = 18, ['3'] = 19, ['4'] = 20, ['5'] = 21, ['6'] = 22, ['7'] = 23,
+    ['8'] = 24, ['9'] = 25, ['a'] = 26, ['b'] = 27, ['c'] = 28, ['d'] = 29, ['e'] = 30, ['f'] = 31};
 
 /* A foreign text is folded, the same on every host: FNV-1a, twice. */
 static void fold(const char *text, size_t bytes, unsigned char *out)
@@ -30,14 +27,16 @@ static void fold(const char *text, size_t bytes, unsigned char *out)
 
 void coord__incarnation(const char *text, size_t bytes, unsigned char *out)
 {
-    bool ours = bytes == COORD_OWNER_HEX - 1;
-    for (unsigned i = 0; ours && i < COORD_OWNER_BYTES; i++) {
-        int high = hex_digit(text[2 * i]);
-        int low = hex_digit(text[2 * i + 1]);
-        ours = high >= 0 && low >= 0;
-        out[i] = (unsigned char)(ours ? high * 16 + low : 0);
+    unsigned all = 16;
+    if (bytes == COORD_OWNER_HEX - 1) {
+        for (unsigned i = 0; i < COORD_OWNER_BYTES; i++) {
+            unsigned high = hex_digits[(unsigned char)text[2 * i]];
+            unsigned low = hex_digits[(unsigned char)text[2 * i + 1]];
+            all &= high & low;
+            out[i] = (unsigned char)(high << 4 | (low & 0x0f));
+        }
     }
-    if (!ours) {
+    if (bytes != COORD_OWNER_HEX - 1 || all != 16) {
         fold(text, bytes, out);
     }
 }
@@ -49,7 +48,11 @@ static const unsigned char *incarnation_of(const struct coord_value *value, unsi
     if (value->kind != COORD_KIND_TEXT) {
         return NULL;
     }
-    coord__incarnation(text, coord_view_text(value, text, sizeof text), out);
+    if (!value->escaped) {
+        coord__incarnation(value->of.text, value->count, out);
+    } else {
+        coord__incarnation(text, coord_view_text(value, text, sizeof text), out);
+    }
     return out;
 }
 
@@ -67,8 +70,10 @@ static const char *id_of(const struct coord_value *value, char *room, size_t *by
 bool coord__is_self(const struct coord_coordinator *c, const struct coord_message *message,
                     bool *same_incarnation)
 {
-    *same_incarnation = coord_view_is(&message->incarnation, c->incarnation, COORD_OWNER_HEX - 1);
-    return coord_view_is(&message->instance_id, c->id, c->id_bytes);
+    bool self = coord_view_is(&message->instance_id, c->id, c->id_bytes);
+    *same_incarnation =
+        self && coord_view_is(&message->incarnation, c->incarnation, COORD_OWNER_HEX - 1);
+    return self;
 }
 
 /* ---- health, and what is counted by it ---- */

@@ -368,43 +368,49 @@ static void read_orphans(struct reader *reader, const struct coord_value *field,
     }
 }
 
-enum coord_message_fault coord_message_decode(enum coord_message_type type, const void *bytes,
-                                              size_t count, struct coord_message *out)
+enum coord_message_fault coord__message_decode(enum coord_message_type type, const void *bytes,
+                                               size_t count, struct coord_message *out)
 {
     struct coord_record record;
     struct reader reader = {coord_record_read(type, bytes, count, &record)};
     if (reader.fault != COORD_FAULT_NONE) {
         return reader.fault;
     }
-    static const struct coord_message empty;
-    struct coord_message message = empty;
-    message.type = type;
+    memset(out, 0, sizeof *out);
+    out->type = type;
     switch (type) {
     case COORD_MESSAGE_HEARTBEAT:
-        read_heartbeat(&reader, record.field, &message);
+        read_heartbeat(&reader, record.field, out);
         break;
     case COORD_MESSAGE_SHUTDOWN:
-        read_shutdown(&reader, record.field, &message);
+        read_shutdown(&reader, record.field, out);
         break;
     case COORD_MESSAGE_WORK_ASSIGNMENT:
-        read_assignment(&reader, record.field, &message);
+        read_assignment(&reader, record.field, out);
         break;
     case COORD_MESSAGE_FINISHED:
-        read_finished(&reader, record.field, &message);
+        read_finished(&reader, record.field, out);
         break;
     case COORD_MESSAGE_ORPHANS:
     default:
-        read_orphans(&reader, record.field, &message);
+        read_orphans(&reader, record.field, out);
         break;
     }
-    if (reader.fault != COORD_FAULT_NONE) {
-        return reader.fault;
+    if (!out->has_sent_at) {
+        out->sent_at_us = out->at_us;
     }
-    if (!message.has_sent_at) {
-        message.sent_at_us = message.at_us;
+    return reader.fault;
+}
+
+enum coord_message_fault coord_message_decode(enum coord_message_type type, const void *bytes,
+                                              size_t count, struct coord_message *out)
+{
+    struct coord_message message;
+    enum coord_message_fault fault = coord__message_decode(type, bytes, count, &message);
+    if (fault == COORD_FAULT_NONE) {
+        *out = message;
     }
-    *out = message;
-    return COORD_FAULT_NONE;
+    return fault;
 }
 
 /* ---- reports ---- */

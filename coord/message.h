@@ -314,6 +314,9 @@ enum {
     COORD__FIELD_TIME = 4
 };
 
+/* As coord_message_decode(), but `out` is written on a fault too: one copy less. */
+enum coord_message_fault coord__message_decode(enum coord_message_type type, const void *bytes,
+                                               size_t count, struct coord_message *out);
 const struct coord__field *coord__fields(enum coord_message_type type, unsigned *count);
 void coord__write_key(struct coord_writer *writer, const char *name);
 

@@ -103,7 +103,7 @@ static bool take_plain(struct coord__scan *scan)
         scan->at++;
     }
     size_t count = (size_t)(scan->at - start);
-    if (coord__utf8_span(start, count) != count) {
+    if (!scan->checked && coord__utf8_span(start, count) != count) {
         return fail(scan, COORD_FAULT_BAD_TEXT);
     }
     return true;

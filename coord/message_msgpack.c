@@ -41,13 +41,40 @@ static bool take_bytes(struct coord__scan *scan, uint64_t count)
     return true;
 }
 
-static bool take_text(struct coord__scan *scan, uint64_t count, struct coord_value *out)
+static inline uint64_t word_at(const unsigned char *at)
+{
+    uint64_t word = 0;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Most texts are short and plain: by words, the last of which may overlap the one before. */
+static inline bool well_formed(const unsigned char *text, size_t count)
+{
+    const uint64_t high = UINT64_C(0x8080808080808080);
+    uint64_t seen = 0;
+    if (count >= sizeof seen) {
+        size_t last = count - sizeof seen;
+        for (size_t at = 0; at < last; at += sizeof seen) {
+            seen |= word_at(text + at);
+        }
+        seen |= word_at(text + last);
+    } else {
+        for (size_t at = 0; at < count; at++) {
+            seen |= text[at];
+        }
+    }
+    return (seen & high) == 0 || coord__utf8_span(text, count) == count;
+}
+
+static inline bool take_text(struct coord__scan *scan, uint64_t count, struct coord_value *out)
 {
     const unsigned char *text = scan->at;
-    if (!take_bytes(scan, count)) {
-        return false;
+    if ((uint64_t)(scan->end - text) < count) {
+        return fail(scan, COORD_FAULT_TRUNCATED);
     }
-    if (coord__utf8_span(text, (size_t)count) != count) {
+    scan->at += count;
+    if (!scan->checked && !well_formed(text, (size_t)count)) {
         return fail(scan, COORD_FAULT_BAD_TEXT);
     }
     out->kind = COORD_KIND_TEXT;
@@ -190,7 +217,7 @@ static bool take_typed(struct coord__scan *scan, unsigned type, struct coord_val
     }
 }
 
-bool coord__msgpack_head(struct coord__scan *scan, struct coord_value *out)
+static inline bool take_head(struct coord__scan *scan, struct coord_value *out)
 {
     out->at = scan->at;
     out->form = COORD_FORM_MSGPACK;
@@ -203,19 +230,27 @@ bool coord__msgpack_head(struct coord__scan *scan, struct coord_value *out)
     }
     scan->values--;
     unsigned type = *scan->at++;
+    if ((type & 0xe0) == 0xa0) {
+        return take_text(scan, type & 0x1f, out);
+    }
+    if (type == 0xd9 && scan->at < scan->end) {
+        return take_text(scan, *scan->at++, out);
+    }
     if (type < 0x80 || type >= 0xe0) {
         out->kind = COORD_KIND_INTEGER;
         out->of.integer = type < 0x80 ? (int64_t)type : (int64_t)type - 256;
         return true;
-    }
-    if (type >= 0xa0 && type < 0xc0) {
-        return take_text(scan, type & 0x1f, out);
     }
     if (type < 0xa0) {
         return take_container(scan, type < 0x90 ? COORD_KIND_MAP : COORD_KIND_ARRAY, type & 0x0f,
                               out);
     }
     return take_typed(scan, type, out);
+}
+
+bool coord__msgpack_head(struct coord__scan *scan, struct coord_value *out)
+{
+    return take_head(scan, out);
 }
 
 /* What is left to read of each container that is open. */
@@ -249,7 +284,7 @@ static bool scan_within(struct coord__scan *scan, struct nesting *nesting)
             continue;
         }
         struct coord_value value;
-        if (!coord__msgpack_head(scan, &value)) {
+        if (!take_head(scan, &value)) {
             return false;
         }
         bool key = nesting->map[top] && nesting->left[top] % 2 == 0;
@@ -266,7 +301,7 @@ static bool scan_within(struct coord__scan *scan, struct nesting *nesting)
 
 bool coord__msgpack_scan(struct coord__scan *scan, struct coord_value *out)
 {
-    if (!coord__msgpack_head(scan, out)) {
+    if (!take_head(scan, out)) {
         return false;
     }
     if (out->kind == COORD_KIND_ARRAY || out->kind == COORD_KIND_MAP) {

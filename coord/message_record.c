@@ -86,9 +86,27 @@ void coord__write_key(struct coord_writer *writer, const char *name)
 
 /* ---- reading ---- */
 
-static bool named(const struct coord_value *key, const struct coord__field *field)
+/* Keys are short: two words, which overlap, say it without a call. */
+static inline bool same_bytes(const char *a, const char *b, size_t count)
 {
-    return coord_view_is(key, field->name, field->bytes);
+    uint64_t x[2];
+    uint64_t y[2];
+    if (count < sizeof x[0] || count > sizeof x) {
+        return memcmp(a, b, count) == 0;
+    }
+    memcpy(&x[0], a, sizeof x[0]);
+    memcpy(&y[0], b, sizeof y[0]);
+    memcpy(&x[1], a + count - sizeof x[1], sizeof x[1]);
+    memcpy(&y[1], b + count - sizeof y[1], sizeof y[1]);
+    return x[0] == y[0] && x[1] == y[1];
+}
+
+static inline bool named(const struct coord_value *key, const struct coord__field *field)
+{
+    if (key->escaped) {
+        return coord_view_is(key, field->name, field->bytes);
+    }
+    return key->count == field->bytes && same_bytes(key->of.text, field->name, field->bytes);
 }
 
 /* Writers keep to the order of the table, so the field behind the last one is the likely one. */
@@ -191,8 +209,9 @@ enum coord_message_fault coord_record_read(enum coord_message_type type, const v
     } else if (other_json(*(const unsigned char *)bytes)) {
         fault = COORD_FAULT_NOT_A_MAP;
     } else {
-        struct coord__scan scan = {bytes, (const unsigned char *)bytes + count,
-                                   COORD_VIEW_VALUES_MAX, 0, COORD_FAULT_NONE};
+        struct coord__scan scan = {
+            bytes,           (const unsigned char *)bytes + count, COORD_VIEW_VALUES_MAX, 0, false,
+            COORD_FAULT_NONE};
         fault = read_msgpack(&scan, out);
     }
     for (unsigned i = 0; fault == COORD_FAULT_NONE && i < out->fields; i++) {

@@ -114,8 +114,9 @@ enum coord_message_fault coord_view(const void *bytes, size_t count, struct coor
     if (count == 0) {
         return COORD_FAULT_TRUNCATED;
     }
-    struct coord__scan scan = {bytes, (const unsigned char *)bytes + count, COORD_VIEW_VALUES_MAX,
-                               0, COORD_FAULT_NONE};
+    struct coord__scan scan = {
+        bytes,           (const unsigned char *)bytes + count, COORD_VIEW_VALUES_MAX, 0, false,
+        COORD_FAULT_NONE};
     struct coord_value value;
     if (json_begin(*scan.at)) {
         if (!coord__json_scan(&scan, &value)) {
@@ -136,7 +137,8 @@ enum coord_message_fault coord_view(const void *bytes, size_t count, struct coor
 
 bool coord__view_scalar(const void *bytes, size_t count, struct coord_value *out)
 {
-    struct coord__scan scan = {bytes, (const unsigned char *)bytes + count, 1, 0, COORD_FAULT_NONE};
+    struct coord__scan scan = {bytes,           (const unsigned char *)bytes + count, 1, 0, false,
+                               COORD_FAULT_NONE};
     return coord__msgpack_scan(&scan, out) && scan.at == scan.end;
 }
 
@@ -162,7 +164,8 @@ void coord_walk_begin(const struct coord_value *container, struct coord_walk *wa
 
 static bool read_one(struct coord_walk *walk, struct coord_value *out)
 {
-    struct coord__scan scan = {walk->at, walk->end, COORD_VIEW_VALUES_MAX, 0, COORD_FAULT_NONE};
+    struct coord__scan scan = {walk->at, walk->end, COORD_VIEW_VALUES_MAX,
+                               0,        true,      COORD_FAULT_NONE};
     bool json = walk->form == COORD_FORM_JSON;
     if (json) {
         scan.at = coord__json_gap(scan.at, scan.end);

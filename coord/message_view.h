@@ -157,6 +157,7 @@ struct coord__scan {
     const unsigned char *end;
     uint32_t values; /* left */
     unsigned depth;  /* of containers that are open already */
+    bool checked;    /* it was walked before: texts are well-formed */
     enum coord_message_fault fault;
 };
 

@@ -59,11 +59,8 @@ static int64_t year_start(int year)
 
 static int64_t day_number(int year, int month, int day)
 {
-    int64_t number = year_start(year) + day - 1;
-    for (int m = 1; m < month; m++) {
-        number += month_days(year, m);
-    }
-    return number;
+    static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+    return year_start(year) + before[month - 1] + (month > 2 && leap(year) ? 1 : 0) + day - 1;
 }
 
 /* 0 is Monday. */
@@ -288,8 +285,47 @@ static size_t character_bytes(char first)
     return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
+/* Digits where the pattern has '0', the same character elsewhere. */
+static bool matches(const char *text, const char *pattern, size_t bytes)
+{
+    bool same = true;
+    for (size_t i = 0; i < bytes; i++) {
+        bool number = text[i] >= '0' && text[i] <= '9';
+        same &= pattern[i] == '0' ? number : text[i] == pattern[i];
+    }
+    return same;
+}
+
+static int pair(const char *text)
+{
+    return (text[0] - '0') * 10 + text[1] - '0';
+}
+
+/* What our own messages have, without looking at any other form. */
+static bool parse_stamp(const char *text, size_t bytes, struct coord_time *out)
+{
+    static const char pattern[] = "0000-00-00T00:00:00.000000+";
+    if (bytes != 32 || memcmp(text + 26, "+00:00", 6) != 0 || !matches(text, pattern, 26)) {
+        return false;
+    }
+    int year = pair(text) * 100 + pair(text + 2);
+    int month = pair(text + 5);
+    int day = pair(text + 8);
+    int64_t second = (int64_t)pair(text + 11) * 3600 + pair(text + 14) * 60 + pair(text + 17);
+    if (year < 1 || month < 1 || month > 12 || day < 1 || day > month_days(year, month) ||
+        pair(text + 11) > 23 || pair(text + 14) > 59 || pair(text + 17) > 59) {
+        return false;
+    }
+    int64_t micros = pair(text + 20) * 10000 + pair(text + 22) * 100 + pair(text + 24);
+    *out = coord_time_utc(day_number(year, month, day) * DAY_US + second * SECOND_US + micros);
+    return true;
+}
+
 bool coord_time_text_parse(const char *text, size_t bytes, struct coord_time *out)
 {
+    if (parse_stamp(text, bytes, out)) {
+        return true;
+    }
     if (bytes < 7) {
         return false;
     }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * tests/bench/bench_coordinator.c - a heartbeat with decoding, a check with nothing due, the memory
+ * of a peer; each against msgpack-c's unpacking into a zone that is used again.
+ */
+#include "coord/coordinator.h"
+
+#include <malloc.h>
+#include <msgpack.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    ROUNDS = 7
+};
+
+struct messages {
+    unsigned char *bytes;
+    uint32_t *start;
+    size_t count;
+};
+
+static double clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* others may be at work here */
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static size_t write_beat(unsigned char *out, uint64_t peer, uint64_t seq,
+                         const struct coord_value *names)
+{
+    char id[64];
+    size_t count = 0;
+    uint64_t mixed = peer * UINT64_C(0x9e3779b97f4a7c15);
+    snprintf(id, sizeof id, "%08llx-%04llx-4000-8000-%012llx", (unsigned long long)(mixed >> 32),
+             (unsigned long long)(mixed & 0xffff), (unsigned long long)peer);
+    struct coord_message message = {.type = COORD_MESSAGE_HEARTBEAT,
+                                    .at_us = INT64_C(1772366400000001),
+                                    .seq = seq,
+                                    .in_flight_count = 3,
+                                    .load_factor = 0.5,
+                                    .subscriptions = *names};
+    message.instance_id = coord_text(id, 36);
+    message.incarnation = coord_text("0123456789abcdef0123456789abcdef", 32);
+    if (coord_message_encode(&message, COORD_FORM_MSGPACK, out, 1024, &count) != COORD_OK) {
+        exit(1);
+    }
+    return count;
+}
+
+static struct messages make(size_t peers, uint64_t seq)
+{
+    static unsigned char list[256];
+    const char *names[] = {"orders-1", "payments-2", "audit-3", "mail-outbox-4"};
+    struct coord_value value;
+    struct messages m = {malloc(peers * 300), malloc((peers + 1) * sizeof(uint32_t)), peers};
+    if (m.bytes == NULL || m.start == NULL ||
+        coord_texts(names, 4, list, sizeof list, &value) != COORD_OK) {
+        exit(1);
+    }
+    uint32_t at = 0;
+    for (size_t i = 0; i < peers; i++) {
+        m.start[i] = at;
+        at += (uint32_t)write_beat(m.bytes + at, i, seq, &value);
+    }
+    m.start[peers] = at;
+    return m;
+}
+
+static void release(struct messages *m)
+{
+    free(m->bytes);
+    free(m->start);
+}
+
+static void feed(struct coord_coordinator *c, const struct messages *m, size_t step, coord_ms now)
+{
+    struct coord_event event;
+    size_t at = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        at = (at + step) % m->count;
+        if (coord_coordinator_handle(c, COORD_MESSAGE_HEARTBEAT, m->bytes + m->start[at],
+                                     m->start[at + 1] - m->start[at], now) != COORD_OK) {
+            exit(1);
+        }
+        if (now == 1) {
+            while (coord_coordinator_next_event(c, now, &event)) {
+            }
+        }
+    }
+}
+
+static struct coord_coordinator *fresh(void)
+{
+    struct coord_coordinator_config config = COORD_COORDINATOR_CONFIG_INIT;
+    struct coord_coordinator *c = NULL;
+    config.instance_id = "bench";
+    config.observer = true;
+    config.peers_max = 2000000;
+    if (coord_coordinator_new(&config, 1, &c, NULL) != COORD_OK) {
+        exit(1);
+    }
+    coord_coordinator_connected(c, true, 1);
+    return c;
+}
+
+static double unpack_hot(const struct messages *m)
+{
+    double best = 1e18;
+    msgpack_zone zone;
+    msgpack_zone_init(&zone, 8192);
+    for (int round = 0; round < ROUNDS; round++) {
+        double begin = clock_ns();
+        for (int i = 0; i < 200000; i++) {
+            msgpack_object object;
+            size_t used = 0;
+            msgpack_unpack((const char *)m->bytes, m->start[1], &used, &zone, &object);
+            msgpack_zone_clear(&zone);
+        }
+        double took = (clock_ns() - begin) / 200000;
+        best = took < best ? took : best;
+    }
+    msgpack_zone_destroy(&zone);
+    return best;
+}
+
+/* One message over and over, but for its seq. */
+static double handle_hot(struct coord_coordinator *c)
+{
+    enum {
+        MANY = 200000
+    };
+    static uint64_t seq = UINT64_C(1) << 40;
+    static unsigned char list[256];
+    static unsigned char bytes[1024];
+    const char *names[] = {"orders-1", "payments-2", "audit-3", "mail-outbox-4"};
+    struct coord_value value;
+    double best = 1e18;
+    if (coord_texts(names, 4, list, sizeof list, &value) != COORD_OK) {
+        exit(1);
+    }
+    size_t count = write_beat(bytes, 7, seq, &value);
+    unsigned char *low = memmem(bytes, count, "\xa3seq\xcf", 5);
+    low += 5 + 4;
+    for (int round = 0; round < ROUNDS; round++) {
+        double begin = clock_ns();
+        for (int i = 0; i < MANY; i++) {
+            uint64_t number = ++seq;
+            for (unsigned at = 0; at < 4; at++) {
+                low[at] = (unsigned char)(number >> (24 - at * 8));
+            }
+            if (coord_coordinator_handle(c, COORD_MESSAGE_HEARTBEAT, bytes, count, 2) != COORD_OK) {
+                exit(1);
+            }
+        }
+        double took = (clock_ns() - begin) / MANY;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+static double check_idle(struct coord_coordinator *c)
+{
+    struct coord_event event;
+    double best = 1e18;
+    for (int round = 0; round < ROUNDS; round++) {
+        double begin = clock_ns();
+        for (int i = 0; i < 100000; i++) {
+            if (coord_coordinator_next_event(c, 2, &event)) {
+                exit(1);
+            }
+            (void)coord_coordinator_deadline(c);
+        }
+        double took = (clock_ns() - begin) / 100000;
+        best = took < best ? took : best;
+    }
+    return best;
+}
+
+static void measure(size_t peers, double floor)
+{
+    size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    struct coord_coordinator *empty = fresh();
+    size_t base = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+    coord_coordinator_free(empty);
+    struct messages first = make(peers, 1);
+    before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    struct coord_coordinator *c = fresh();
+    feed(c, &first, 1, 1);
+    double each =
+        (double)(mallinfo2().uordblks + mallinfo2().hblkhd - before - base) / (double)peers;
+    release(&first);
+    double cold = 1e18;
+    for (uint64_t round = 0; round < 3; round++) {
+        struct messages next = make(peers, 2 + round);
+        double begin = clock_ns();
+        feed(c, &next, 7919, 2);
+        double took = (clock_ns() - begin) / (double)peers;
+        cold = took < cold ? took : cold;
+        release(&next);
+    }
+    size_t allocated = mallinfo2().uordblks;
+    double hot = handle_hot(c);
+    printf("heartbeat %zu peers: hot %.0f ns (%.2fx), cold %.0f ns (%.2fx), idle check %.0f ns, "
+           "%.0f B a peer, %zd B allocated by known peers\n",
+           peers, hot, hot / floor, cold, cold / floor, check_idle(c), each,
+           (ssize_t)(mallinfo2().uordblks - allocated));
+    coord_coordinator_free(c);
+}
+
+int main(void)
+{
+    struct messages one = make(1, 1);
+    double floor = unpack_hot(&one);
+    printf("msgpack_unpack into a zone: %.0f ns for %u B\n", floor, (unsigned)one.start[1]);
+    release(&one);
+    measure(10000, floor);
+    measure(100000, floor);
+    measure(1000000, floor);
+    return 0;
+}
