@@ -186,31 +186,47 @@ static const char *word_of(const struct cli_verb *verb, const char *argument)
     return NULL;
 }
 
+/* Not repeated, as it may be a URI with a password. */
+static int refuse_word(const struct cli_verb *verb)
+{
+    return verb->command ? cli_say_usage("the command of coordctl %s stands behind --: "
+                                         "'coordctl %s [OPTION...] -- COMMAND'",
+                                         verb->name, verb->name)
+                         : cli_say_usage("coordctl %s takes options only; see 'coordctl %s --help'",
+                                         verb->name, verb->name);
+}
+
+static int take_command(const struct cli_verb *verb, char **argv, struct cli_args *out)
+{
+    if (!verb->command) {
+        return cli_say_usage("coordctl %s takes no command; leave out -- and what follows",
+                             verb->name);
+    }
+    out->command = *argv == NULL ? NULL : argv;
+    return 0;
+}
+
+static void take_environment(const struct cli_verb *verb, struct cli_args *out)
+{
+    for (int i = 0; i < CLI_OPTIONS; i++) {
+        if (options[i].environment != NULL && is_taken(verb, i) && out->value[i] == NULL) {
+            const char *value = getenv(options[i].environment);
+            out->value[i] = value != NULL && value[0] != '\0' ? value : NULL;
+        }
+    }
+}
+
 int cli_args_parse(const struct cli_verb *verb, char **argv, struct cli_args *out)
 {
     *out = (struct cli_args){.verb = verb, .word = word_of(verb, *argv)};
     argv += out->word != NULL ? 1 : 0;
-    while (*argv != NULL) {
-        if (strcmp(*argv, "--") == 0) {
-            if (!verb->command) {
-                return cli_say_usage("coordctl %s takes no command; leave out -- and what follows",
-                                     verb->name);
-            }
-            out->command = argv[1] == NULL ? NULL : argv + 1;
-            break;
-        }
+    while (*argv != NULL && strcmp(*argv, "--") != 0) {
         if (strcmp(*argv, "-h") == 0) {
             out->value[CLI_HELP] = "";
             return 0;
         }
         if (strncmp(*argv, "--", 2) != 0) {
-            /* Not repeated, as it may be a URI with a password. */
-            return verb->command
-                       ? cli_say_usage("the command of coordctl %s stands behind --: "
-                                       "'coordctl %s [OPTION...] -- COMMAND'",
-                                       verb->name, verb->name)
-                       : cli_say_usage("coordctl %s takes options only; see 'coordctl %s --help'",
-                                       verb->name, verb->name);
+            return refuse_word(verb);
         }
         const int taken = take_option(verb, argv, out);
         if (taken < 0) {
@@ -221,16 +237,15 @@ int cli_args_parse(const struct cli_verb *verb, char **argv, struct cli_args *ou
         }
         argv += taken;
     }
-    for (int i = 0; i < CLI_OPTIONS; i++) {
-        if (options[i].environment != NULL && is_taken(verb, i) && out->value[i] == NULL) {
-            const char *value = getenv(options[i].environment);
-            out->value[i] = value != NULL && value[0] != '\0' ? value : NULL;
-        }
+    const int status = *argv == NULL ? 0 : take_command(verb, argv + 1, out);
+    if (status != 0) {
+        return status;
     }
     if (verb->words != NULL && out->word == NULL) {
         return cli_say_usage("coordctl %s needs a word first: coordctl %s %s", verb->name,
                              verb->name, verb->synopsis);
     }
+    take_environment(verb, out);
     return check_needs(verb, out);
 }
 

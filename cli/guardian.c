@@ -22,6 +22,7 @@
 
 enum {
     PASS_MS = 1, /* between two passes of killing */
+    PATIENCE_MS = 60000,
     NUMBER_TEXT = 24
 };
 
@@ -338,7 +339,7 @@ static int patience(const struct guardian *guardian)
     if (!guardian->told && !guardian->exited) {
         at = coord_ms_min(at, atomic_load(&guardian->page->soft));
     }
-    return (int)coord_ms_min(coord_ms_sub(at, coord_clock_now()), 60 * 1000);
+    return (int)coord_ms_min(coord_ms_sub(at, coord_clock_now()), PATIENCE_MS);
 }
 
 static void wait_for_something(struct guardian *guardian)

@@ -123,7 +123,7 @@ const char *cli_time_text(uint64_t us, char out[CLI_TIME_TEXT_MAX])
 
 void cli_json_time(struct cli_json *json, const char *key, uint64_t us)
 {
-    char text[CLI_TIME_TEXT_MAX];
+    char text[CLI_TIME_TEXT_MAX] = "";
     cli_json_text(json, key, us == 0 ? NULL : cli_time_text(us, text));
 }
 

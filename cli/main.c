@@ -15,17 +15,14 @@
 static const struct cli_verb *const verbs[] = {
     &cli_verb_run,  &cli_verb_status, &cli_verb_step_down,
     &cli_verb_init, &cli_verb_demo,   &cli_verb_message,
-};
-
-enum {
-    VERB_COUNT = sizeof verbs / sizeof *verbs
+    NULL,
 };
 
 static int help(void)
 {
     printf("coordctl - run work on one of many: leader election from the command line\n\n"
            "usage: coordctl VERB [OPTION...]\n\n");
-    for (size_t i = 0; i < VERB_COUNT; i++) {
+    for (size_t i = 0; verbs[i] != NULL; i++) {
         printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }
     printf("\n'coordctl VERB --help' tells more; 'coordctl --version' the version.\n");
@@ -87,7 +84,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0) {
         return version();
     }
-    for (size_t i = 0; i < VERB_COUNT; i++) {
+    for (size_t i = 0; verbs[i] != NULL; i++) {
         if (strcmp(argv[1], verbs[i]->name) == 0) {
             return run_verb(verbs[i], argv + 2);
         }

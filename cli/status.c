@@ -97,8 +97,8 @@ static void rest(const struct cli_election *opened)
 /* Until the reader goes away, or a signal ends it. */
 static int watch(const struct cli_args *args, const struct cli_election *opened)
 {
-    struct coord_observation seen;
-    struct coord_observation last;
+    struct coord_observation seen = {.leading = false};
+    struct coord_observation last = seen;
     struct coord_error error;
     bool any = false;
     bool failing = false;
@@ -125,7 +125,7 @@ static int watch(const struct cli_args *args, const struct cli_election *opened)
 
 static int observe(const struct cli_args *args, const struct cli_election *opened)
 {
-    struct coord_observation seen;
+    struct coord_observation seen = {.leading = false};
     struct coord_error error;
     if (coord_election_observe(opened->election, cli_election_patience(opened), &seen, &error) !=
         COORD_OK) {

@@ -5,9 +5,9 @@
 
 #include "tests/support/support.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -105,23 +105,12 @@ static pid_t first_child(pid_t pid)
     return read_small(path, text, sizeof text) > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
 }
 
-static void remove_tree(const char *path)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        char below[2 * COORDCTL_PATH];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
-        if (unlink(below) != 0) {
-            remove_tree(below);
-        }
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    rmdir(path);
+    (void)status;
+    (void)kind;
+    (void)where;
+    return remove(path);
 }
 
 /* Whatever a failed test left: it comes to us, as the subreaper, level by level. */
@@ -132,7 +121,7 @@ void scene_close(struct scene *scene)
         waitpid(child, NULL, 0);
     }
     munmap(scene->work, sizeof *scene->work);
-    remove_tree(scene->folder);
+    nftw(scene->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 /* ---------------------------------------------------------------- coordctl */
@@ -437,24 +426,28 @@ uint64_t work_wait(const struct scene *scene, uint64_t above, unsigned count)
     return fence;
 }
 
+static void check_pair(const struct work_beat *former, const struct work_beat *later)
+{
+    if (atomic_load(&former->fence) == 0 ||
+        atomic_load(&former->fence) >= atomic_load(&later->fence)) {
+        return;
+    }
+    const uint64_t last = atomic_load(&former->last);
+    const uint64_t first = atomic_load(&later->first);
+    if (last >= first) {
+        fail_msg("work of fence %" PRIu64 " (pid %d) ran %" PRIu64
+                 " us after that of fence %" PRIu64 " (pid %d) had begun",
+                 atomic_load(&former->fence), atomic_load(&former->pid), (last - first) / 1000,
+                 atomic_load(&later->fence), atomic_load(&later->pid));
+    }
+}
+
 void work_check(const struct scene *scene)
 {
     const unsigned count = atomic_load(&scene->work->count);
     for (unsigned a = 0; a < count; a++) {
         for (unsigned b = 0; b < count; b++) {
-            const struct work_beat *one = &scene->work->beats[a];
-            const struct work_beat *other = &scene->work->beats[b];
-            if (atomic_load(&one->fence) == 0 ||
-                atomic_load(&one->fence) >= atomic_load(&other->fence)) {
-                continue;
-            }
-            if (atomic_load(&one->last) >= atomic_load(&other->first)) {
-                fail_msg("work of fence %" PRIu64 " (pid %d) ran %" PRIu64
-                         " us after that of fence %" PRIu64 " (pid %d) had begun",
-                         atomic_load(&one->fence), atomic_load(&one->pid),
-                         (atomic_load(&one->last) - atomic_load(&other->first)) / 1000,
-                         atomic_load(&other->fence), atomic_load(&other->pid));
-            }
+            check_pair(&scene->work->beats[a], &scene->work->beats[b]);
         }
     }
 }
