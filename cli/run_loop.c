@@ -121,11 +121,19 @@ static bool worth_saying(enum coord_reason reason)
            reason != COORD_REASON_WAITING_FOR_HOST && reason != COORD_REASON_NOT_STANDING;
 }
 
+/* Who gives up does not ask again. */
+static void say_error(const struct coord_explanation *why)
+{
+    const char *end = strstr(why->text, " (asks again");
+    const int length = (int)(end != NULL ? (size_t)(end - why->text) : strlen(why->text));
+    cli_say("%s: %.*s", coord_err_name(why->code), length, why->text);
+}
+
 static void give_up(struct cli_run *run, const struct coord_explanation *why)
 {
     const char *name = coord_election_name(run->opened.election);
     if (is_failing(why->reason)) {
-        cli_say("%s: %s: %s", name, coord_err_name(why->code), why->text);
+        say_error(why);
         cli_run_finish(run, CLI_FAILED);
         return;
     }
@@ -142,7 +150,7 @@ static void consider(struct cli_run *run)
     }
     run->answered = run->answered || has_answered(why.reason);
     if (is_failing(why.reason) && !run->answered && !is_worth_a_retry(why.code)) {
-        cli_say("%s: %s", coord_err_name(why.code), why.text);
+        say_error(&why);
         cli_run_finish(run,
                        coord_err_class(why.code) == COORD_CLASS_USAGE ? CLI_USAGE : CLI_FAILED);
         return;

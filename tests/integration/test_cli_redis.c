@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * tests/integration/test_cli_redis.c - coordctl over a server: the library that it loads, the
+ * lease that protects the next leader, and a password that nobody sees.
+ */
+#include "tests/support/coordctl.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+struct fleet {
+    struct redis_server server;
+    struct scene scene;
+};
+
+static int set_up(void **state)
+{
+    static struct fleet fleet;
+    static const char *const options[] = {"--requirepass", "hunter2", NULL};
+    char out[COORDCTL_TEXT];
+    redis_server_needed();
+    scene_open(&fleet.scene, "");
+    redis_server_start(&fleet.server, options);
+    snprintf(fleet.scene.uri, sizeof fleet.scene.uri, "redis+unix://:hunter2@%s?coord.ttl=1s",
+             fleet.server.socket);
+    const char *const init[] = {"init", "--elector", fleet.scene.uri, "--name", "jobs", NULL};
+    assert_int_equal(coordctl_call(&fleet.scene, out, init), 0);
+    *state = &fleet;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fleet *fleet = *state;
+    redis_server_stop(&fleet->server);
+    scene_close(&fleet->scene);
+    return 0;
+}
+
+static void test_cli_redis__every_verb_works(void **state)
+{
+    const struct scene *scene = &((struct fleet *)*state)->scene;
+    struct coordctl run;
+    char out[COORDCTL_TEXT];
+    const char *const status[] = {"status", "--elector", scene->uri, "--name",
+                                  "jobs",   "--json",    NULL};
+    const char *const ask[] = {"step-down", "--elector", scene->uri, "--name", "jobs", NULL};
+    coordctl_run(scene, &run, "first", "polite", NULL);
+    const uint64_t fence = work_wait(scene, 0, 1);
+    assert_int_equal(coordctl_call(scene, out, status), 0);
+    assert_non_null(strstr(out, "\"leader\":\"first\""));
+    assert_non_null(strstr(out, "\"backend\":\"redis\""));
+    assert_int_equal(coordctl_call(scene, out, ask), 0);
+    assert_int_equal(coordctl_wait(&run), 121);
+    assert_true(work_got(scene, fence, SIGTERM));
+    assert_int_equal(coordctl_call(scene, out, status), 1);
+}
+
+/* The kernel tells nobody here: the lease runs out, and the work is gone long before. */
+static void test_cli_redis__work_of_a_lost_leader_is_gone_before_the_next(void **state)
+{
+    const struct scene *scene = &((struct fleet *)*state)->scene;
+    static const int ends[] = {SIGKILL, SIGSTOP};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct coordctl leader;
+        struct coordctl rival;
+        const unsigned before = atomic_load(&scene->work->count);
+        coordctl_run(scene, &leader, "first", "daemon", NULL);
+        const uint64_t fence = work_wait(scene, 0, before + 2);
+        coordctl_run(scene, &rival, "second", "daemon", NULL);
+        wait_for_text(rival.err, "waiting for jobs");
+        kill(leader.pid, ends[i]);
+        work_wait(scene, fence, 1);
+        work_wait_gone(scene, fence);
+        work_check(scene);
+        kill(rival.pid, SIGTERM);
+        assert_int_equal(coordctl_wait(&rival), 128 + SIGTERM);
+        kill(leader.pid, SIGCONT);
+        assert_int_equal(coordctl_wait(&leader), ends[i] == SIGKILL ? 128 + SIGKILL : 121);
+    }
+}
+
+static void test_cli_redis__a_server_that_stops_ends_the_term_in_time(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl run;
+    coordctl_run(&fleet->scene, &run, "first", "deaf", NULL);
+    const uint64_t fence = work_wait(&fleet->scene, 0, 1);
+    redis_server_kill(&fleet->server);
+    assert_int_equal(coordctl_wait(&run), 121);
+    work_wait_gone(&fleet->scene, fence);
+    wait_for_text(run.err, "UNRENEWED");
+}
+
+static unsigned times_in(const char *text, const char *what)
+{
+    unsigned count = 0;
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what)) {
+        count++;
+    }
+    return count;
+}
+
+static void test_cli_redis__an_unreachable_server_is_waited_for_and_said_once(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl run;
+    char out[COORDCTL_TEXT];
+    static const char *const shortly[] = {"--wait", "700ms", NULL};
+    redis_server_end(&fleet->server);
+    coordctl_run(&fleet->scene, &run, "first", "exit", shortly);
+    assert_int_equal(coordctl_wait(&run), 125);
+    assert_int_equal(times_in(coordctl_output(run.err, out), "waiting for jobs"), 1);
+    coordctl_run(&fleet->scene, &run, "first", "exit", NULL);
+    wait_for_text(run.err, "waiting for jobs");
+    redis_server_again(&fleet->server);
+    assert_int_equal(coordctl_wait(&run), 7); /* it came, and the work was done */
+    coordctl_output(run.err, out);
+    assert_null(strstr(out, "hunter2"));
+}
+
+static void test_cli_redis__a_wrong_password_is_refused_at_once(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl run;
+    char out[COORDCTL_TEXT];
+    char uri[COORDCTL_PATH];
+    snprintf(uri, sizeof uri, "redis+unix://:wrong%%20one@%s", fleet->server.socket);
+    const char *const arguments[] = {"run", "--elector", uri, "--name", "jobs", "--", "true", NULL};
+    coordctl_start(&fleet->scene, &run, arguments);
+    assert_int_equal(coordctl_wait(&run), 125);
+    coordctl_output(run.err, out);
+    assert_non_null(strstr(out, "WRONG_PASSWORD"));
+    assert_null(strstr(out, "wrong%20one"));
+    assert_null(strstr(out, "wrong one"));
+}
+
+static void expect_no_secret(pid_t pid, const char *file)
+{
+    char path[COORDCTL_PATH];
+    char text[COORDCTL_TEXT];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    const ssize_t got = read(fd, text, sizeof text);
+    close(fd);
+    assert_true(got > 0);
+    assert_null(memmem(text, (size_t)got, "hunter2", 7));
+}
+
+static void test_cli_redis__the_password_is_seen_nowhere(void **state)
+{
+    const struct scene *scene = &((struct fleet *)*state)->scene;
+    struct coordctl run;
+    coordctl_run(scene, &run, "first", "beat", NULL);
+    work_wait(scene, 0, 1);
+    const pid_t guardian = guardian_of(&run);
+    expect_no_secret(run.pid, "cmdline");
+    expect_no_secret(guardian, "cmdline");
+    expect_no_secret(wait_for_child(guardian), "cmdline");
+    expect_no_secret(wait_for_child(guardian), "environ");
+}
+
+int main(int argc, char **argv)
+{
+    work_if_asked(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_cli_redis__every_verb_works),
+        TEST(test_cli_redis__work_of_a_lost_leader_is_gone_before_the_next),
+        TEST(test_cli_redis__a_server_that_stops_ends_the_term_in_time),
+        TEST(test_cli_redis__an_unreachable_server_is_waited_for_and_said_once),
+        TEST(test_cli_redis__a_wrong_password_is_refused_at_once),
+        TEST(test_cli_redis__the_password_is_seen_nowhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
