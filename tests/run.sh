@@ -30,8 +30,10 @@ for item; do
     log=$logs/$title.log
     mkdir -p "$(dirname "$log")"
     echo "$title"
+    began=$(date +%s)
     timeout -k 10 "$limit" $command >"$log" 2>&1 </dev/null
     status=$?
+    took=$(($(date +%s) - began))
     p=$(closing PASSED "$log")
     f=$(closing FAILED "$log")
     s=$(closing SKIPPED "$log")
@@ -52,6 +54,9 @@ for item; do
         bad="$bad $title"
     else
         awk '/^\[(==========\] [0-9]|  (PASSED|SKIPPED|REASON) )/ && !seen[$0]++ {print "  " $0}' "$log"
+    fi
+    if [ "$took" -ge 5 ]; then
+        echo "  took $took s"
     fi
     passed=$((passed + p))
     failed=$((failed + f))
