@@ -120,7 +120,7 @@ static enum coord_err create(PGconn *conn, const PGresult *found, struct coord_e
     static const enum column there[COORD__POSTGRES_INIT_STEPS] = {SCHEMA, TABLE, FUNCTION};
     enum coord_err rc = COORD_OK;
     for (size_t i = 0; rc == COORD_OK && i < COORD__POSTGRES_INIT_STEPS; i++) {
-        if (!yes(found, there[i])) {
+        if (!yes(found, (int)there[i])) {
             rc = run(conn, coord__postgres_init_steps[i], NULL, error);
         }
     }

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * electors/postgres_doctor.c - what a server and a database are like, judged for elections.
+ */
+#include "connections/postgres.h"
+#include "electors/postgres.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CONNECT_SECONDS = 10,
+    FEW_SESSIONS = 10,
+    CLOCK_WARN_MS = 1000,
+    CLOCK_FAIL_MS = 600 * 1000 /* the fence takes up to 71 minutes */
+};
+
+/* What is asked, in the order of the columns. */
+static const char facts_text[] =
+    "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'),\n"
+    "  current_setting('idle_session_timeout'),\n"
+    "  coalesce(obj_description(to_regclass('coord.term'), 'pg_class'), ''),\n"
+    "  coalesce(has_table_privilege(to_regclass('coord.term'), 'select')\n"
+    "    and has_table_privilege(to_regclass('coord.term'), 'insert')\n"
+    "    and has_table_privilege(to_regclass('coord.term'), 'update'), false),\n"
+    "  coalesce(has_function_privilege(to_regprocedure('coord.fence(text,bigint)'), 'execute'),\n"
+    "    false),\n"
+    "  has_function_privilege('pg_control_system()', 'execute'),\n"
+    "  (select count(*) from pg_stat_activity where backend_type = 'client backend'),\n"
+    "  current_setting('max_connections')::int\n"
+    "    - current_setting('superuser_reserved_connections')::int,\n"
+    "  current_setting('fsync'), current_setting('max_locks_per_transaction'),\n"
+    "  (extract(epoch from clock_timestamp()) * 1000000)::bigint,\n"
+    "  current_user, current_database(),\n"
+    "  (select count(*) from pg_stat_replication)";
+
+enum fact {
+    PID = 0,
+    STANDBY,
+    VERSION,
+    IDLE,
+    NOTE,
+    MAY_ELECT,
+    MAY_GUARD,
+    MAY_SEE_RUN,
+    SESSIONS,
+    SESSIONS_MOST,
+    FSYNC,
+    LOCKS,
+    CLOCK,
+    USER,
+    DATABASE,
+    STANDBYS
+};
+
+struct report {
+    struct coord_check *list;
+    size_t count;
+    const PGresult *facts;
+    int backend;      /* as the login told it */
+    bool pooler;      /* coord.pooler=session */
+    bool shared_lock; /* two connections got one lock */
+    bool refused_idle;
+    uint64_t wall;
+};
+
+static const char *fact(const struct report *r, enum fact which)
+{
+    return coord__postgres_text(r->facts, 0, (int)which);
+}
+
+static bool is(const struct report *r, enum fact which)
+{
+    return fact(r, which)[0] == 't';
+}
+
+static long number(const struct report *r, enum fact which)
+{
+    return strtol(fact(r, which), NULL, 10);
+}
+
+static struct coord_check *add(struct report *r, const char *name, enum coord_verdict verdict,
+                               const char *value, const char *why)
+{
+    COORD_ASSERT(r->count < COORD_CHECKS_MAX);
+    struct coord_check *check = &r->list[r->count++];
+    *check = (struct coord_check){.name = name, .verdict = verdict, .why = why};
+    snprintf(check->value, sizeof check->value, "%s", value);
+    return check;
+}
+
+/* The cure stands beside a verdict that asks for one. */
+static void cure(struct coord_check *check, const char *text)
+{
+    if (check->verdict != COORD_VERDICT_OK) {
+        snprintf(check->cure, sizeof check->cure, "%s", text);
+    }
+}
+
+static enum coord_verdict unless(bool good, enum coord_verdict bad)
+{
+    return good ? COORD_VERDICT_OK : bad;
+}
+
+/* ---------------------------------------------------------------- the checks */
+
+static void check_server(struct report *r)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    snprintf(value, sizeof value, "PostgreSQL %ld", number(r, VERSION) / 10000);
+    cure(add(r, "version", unless(number(r, VERSION) >= 140000, COORD_VERDICT_FAIL), value,
+             "from 14 on a server can end a session that is silent, which makes a lock a lease"),
+         "upgrade the server to 14 or later");
+    cure(add(r, "primary", unless(!is(r, STANDBY), COORD_VERDICT_FAIL),
+             is(r, STANDBY) ? "a standby" : "the primary",
+             "the locks of a standby exclude nobody on the primary"),
+         "name the primary in the URI, or several hosts");
+    const bool direct = number(r, PID) == r->backend;
+    cure(add(r, "pooler",
+             r->shared_lock        ? COORD_VERDICT_FAIL
+             : direct || r->pooler ? COORD_VERDICT_OK
+                                   : COORD_VERDICT_FAIL,
+             r->shared_lock ? "two clients got one lock"
+             : direct       ? "none in between"
+                            : "a pooler in between",
+             "a pool in transaction mode gives one lock to two clients: two leaders"),
+         r->shared_lock ? "connect to the server itself, or put the pool into session mode"
+                        : "connect to the server itself, or, where the pool is in session mode, "
+                          "add coord.pooler=session");
+    cure(add(r, "idle_session_timeout", unless(!r->refused_idle, COORD_VERDICT_FAIL),
+             r->refused_idle ? "cannot be set" : "can be set by the session",
+             "it makes the server drop a holder that hangs"),
+         "allow this role to set idle_session_timeout");
+}
+
+static void check_database(struct report *r)
+{
+    char text[COORD_CHECK_CURE_MAX];
+    const bool there = strncmp(fact(r, NOTE), "coord format ", 13) == 0;
+    cure(add(r, "schema", unless(there, COORD_VERDICT_FAIL), there ? fact(r, NOTE) : "missing",
+             "the row of an election holds its fence, and what a takeover has to wait for"),
+         "coordctl init --elector URI, as the owner of the database");
+    snprintf(text, sizeof text,
+             "GRANT USAGE ON SCHEMA coord TO \"%.60s\"; GRANT SELECT, INSERT, UPDATE ON TABLE "
+             "coord.term TO \"%.60s\"",
+             fact(r, USER), fact(r, USER));
+    cure(add(r, "elector's rights", unless(is(r, MAY_ELECT), COORD_VERDICT_FAIL),
+             is(r, MAY_ELECT) ? "granted" : "missing", "a candidate writes its row"),
+         there ? text : "coordctl init first");
+    snprintf(text, sizeof text,
+             "where this role also writes guarded data: GRANT EXECUTE ON FUNCTION "
+             "coord.fence(text, bigint) TO \"%.60s\"",
+             fact(r, USER));
+    cure(add(r, "writer's rights", unless(is(r, MAY_GUARD), COORD_VERDICT_WARN),
+             is(r, MAY_GUARD) ? "granted" : "missing",
+             "coord.fence() refuses the writes of a term that is over"),
+         there ? text : "coordctl init first");
+    cure(add(r, "run", unless(is(r, MAY_SEE_RUN), COORD_VERDICT_SKIPPED),
+             is(r, MAY_SEE_RUN) ? "can be named" : "this server keeps it to itself",
+             "a record counts as proof only within the run of the data in which it was written"),
+         "GRANT EXECUTE ON FUNCTION pg_control_system() TO the role; without it every takeover "
+         "waits a lease");
+}
+
+static void check_room(struct report *r)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    const long left = number(r, SESSIONS_MOST) - number(r, SESSIONS);
+    snprintf(value, sizeof value, "%ld of %ld in use", number(r, SESSIONS),
+             number(r, SESSIONS_MOST));
+    cure(add(r, "sessions", unless(left >= FEW_SESSIONS, COORD_VERDICT_WARN), value,
+             "each process that stands needs two sessions of its own"),
+         "raise max_connections, or put a pool before the application's other sessions");
+    snprintf(value, sizeof value, "max_locks_per_transaction = %s", fact(r, LOCKS));
+    add(r, "locks", COORD_VERDICT_OK, value, "each election takes one place in the lock table");
+    cure(add(r, "fsync", unless(strcmp(fact(r, FSYNC), "on") == 0, COORD_VERDICT_WARN),
+             fact(r, FSYNC), "a server that loses its last writes in a crash may forget a term"),
+         "fsync = on");
+    snprintf(value, sizeof value, "%s", fact(r, STANDBYS));
+    cure(add(r, "standbys", unless(number(r, STANDBYS) == 0, COORD_VERDICT_WARN), value,
+             "a standby that is promoted may not have the last terms; its first takeover of each "
+             "name waits, and fences go on rising"),
+         "nothing to change; guard what must not be written twice with coord.fence() or a fence "
+         "column");
+}
+
+static void check_clock(struct report *r)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    const int64_t apart = (strtoll(fact(r, CLOCK), NULL, 10) - (int64_t)r->wall) / 1000;
+    const int64_t size = apart < 0 ? -apart : apart;
+    snprintf(value, sizeof value, "%" PRId64 " ms apart", apart);
+    cure(add(r, "clock",
+             size >= CLOCK_FAIL_MS   ? COORD_VERDICT_FAIL
+             : size >= CLOCK_WARN_MS ? COORD_VERDICT_WARN
+                                     : COORD_VERDICT_OK,
+             value, "fences follow the server's clock when a record is lost"),
+         "let both hosts follow a time server");
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static void silent(void *ctx, const PGresult *notice)
+{
+    (void)ctx;
+    (void)notice;
+}
+
+static PGconn *connect_to(const struct coord__postgres_target *target, struct report *r)
+{
+    PGconn *conn = coord__postgres_target_connect(target, CONNECT_SECONDS);
+    if (conn != NULL && PQstatus(conn) != CONNECTION_OK) {
+        char where[128];
+        struct coord_error why;
+        coord__postgres_explain_login(
+            conn, coord__postgres_target_show(target, 0, where, sizeof where), &why);
+        cure(add(r, "connection", COORD_VERDICT_FAIL, coord_err_name(why.code),
+                 "nobody can be elected over a server that cannot be asked"),
+             why.text);
+        PQfinish(conn);
+        return NULL;
+    }
+    if (conn != NULL) {
+        PQsetNoticeReceiver(conn, silent, NULL);
+        PQclear(PQexec(conn, "set statement_timeout = '10s'"));
+    }
+    return conn;
+}
+
+static bool gets(PGconn *conn, const char *text)
+{
+    PGresult *result = PQexec(conn, text);
+    const bool yes = coord__postgres_text(result, 0, 0)[0] == 't';
+    PQclear(result);
+    return yes;
+}
+
+static bool runs(PGconn *conn, const char *text)
+{
+    PGresult *result = PQexec(conn, text);
+    const bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
+    PQclear(result);
+    return ok;
+}
+
+/* Two connections and one lock, as two candidates would have them. The number is arbitrary. */
+static bool share_a_lock(PGconn *one, PGconn *two)
+{
+    static const char take[] = "select pg_try_advisory_lock(-7164775571986147443)";
+    const bool first = gets(one, take);
+    const bool second = gets(two, take);
+    gets(one, "select pg_advisory_unlock(-7164775571986147443)");
+    if (second) {
+        gets(two, "select pg_advisory_unlock(-7164775571986147443)");
+    }
+    return first && second;
+}
+
+static void examine(PGconn *conn, PGconn *second, struct report *r)
+{
+    PGresult *facts = PQexec(conn, facts_text);
+    if (PQresultStatus(facts) != PGRES_TUPLES_OK) {
+        struct coord_error why;
+        coord__postgres_explain_result(facts, &why);
+        cure(add(r, "connection", COORD_VERDICT_FAIL, coord_err_name(why.code),
+                 "the server does not answer what has to be known"),
+             why.text);
+        PQclear(facts);
+        return;
+    }
+    r->facts = facts;
+    r->backend = PQbackendPID(conn);
+    r->shared_lock = !is(r, STANDBY) && share_a_lock(conn, second);
+    r->refused_idle = !runs(conn, "set idle_session_timeout = '6s'");
+    add(r, "connection", COORD_VERDICT_OK, fact(r, DATABASE),
+        "all members of an election must use this very database");
+    check_server(r);
+    check_database(r);
+    check_room(r);
+    check_clock(r);
+    PQclear(facts);
+}
+
+size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t wall, struct coord_check *out)
+{
+    struct report r = {.list = out, .pooler = pooler, .wall = wall};
+    struct coord__postgres_target *target = NULL;
+    if (coord__postgres_target_new(uri, &target, NULL) != COORD_OK) {
+        return 0;
+    }
+    PGconn *first = connect_to(target, &r);
+    PGconn *second = first != NULL ? connect_to(target, &r) : NULL;
+    if (first != NULL && second != NULL) {
+        examine(first, second, &r);
+    }
+    PQfinish(second);
+    PQfinish(first);
+    coord__postgres_target_free(target);
+    return r.count;
+}
