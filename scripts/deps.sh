@@ -61,10 +61,14 @@ missing() {
     included openssl/ $test_rooms && { library libcrypto || echo libcrypto; }
     included jansson $test_rooms && { library jansson || echo jansson; }
     if ls electors/redis*.c >/dev/null 2>&1; then
-        have redis-server || echo redis-server
+        have redis-server || have valkey-server || echo redis-server
+        if library hiredis_ssl; then
+            have openssl || echo openssl
+        fi
     fi
     if ls electors/postgres*.c >/dev/null 2>&1; then
         have postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || echo postgresql
+        have pgbouncer || [ -x /usr/sbin/pgbouncer ] || echo pgbouncer
     fi
     [ "$1" = test ] && return 0
     have make || echo make
