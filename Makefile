@@ -200,9 +200,7 @@ $(EXAMPLES): $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libcoord.so
 # ---- tests ---------------------------------------------------------------------------------
 
 KINDS := unit contract fault integration trace sim arch
-# What a build without TLS says to rediss:// stands in the tests of the connection.
-TEST_SRC := $(filter-out $(if $(HIREDIS_SSL),,tests/%_tls.c), \
-  $(foreach kind,$(KINDS),$(wildcard tests/$(kind)/test_*.c)))
+TEST_SRC := $(foreach kind,$(KINDS),$(wildcard tests/$(kind)/test_*.c))
 TEST_BINS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 SIM_MAIN := $(wildcard tests/sim/main.c)

@@ -62,7 +62,7 @@ missing() {
     included jansson $test_rooms && { library jansson || echo jansson; }
     if ls electors/redis*.c >/dev/null 2>&1; then
         have redis-server || have valkey-server || echo redis-server
-        if library hiredis_ssl; then
+        if ls tests/*/*_tls.c >/dev/null 2>&1; then
             have openssl || echo openssl
         fi
     fi
