@@ -74,12 +74,17 @@ static void print(const struct demo *demo, const char *colour, const char *forma
 
 /* ---------------------------------------------------------------- waiting */
 
+static void nap(void)
+{
+    const struct timespec time = {.tv_nsec = 200000};
+    nanosleep(&time, NULL);
+}
+
 static bool pause_for(coord_ms time)
 {
     const uint64_t until = cli_demo_now() + time * 1000000u;
     while (!interrupted && cli_demo_now() < until) {
-        const struct timespec nap = {.tv_nsec = 1000000};
-        nanosleep(&nap, NULL);
+        nap();
     }
     return !interrupted;
 }
@@ -99,8 +104,7 @@ static int wait_for_term(const struct demo *demo, unsigned before)
             cli_say("a worker failed: %s", coord_err_name((enum coord_err)failed));
             return -1;
         }
-        const struct timespec nap = {.tv_nsec = 200000};
-        nanosleep(&nap, NULL);
+        nap();
     }
     if (!interrupted) {
         print(demo, RED, "nobody leads after %d s", PATIENCE_MS / 1000);
@@ -208,8 +212,7 @@ static bool says_no(const struct demo *demo, int worker, uint64_t resumed)
         if (atomic_load(&demo->page->workers[worker].looked) > resumed) {
             return atomic_load(&demo->page->workers[worker].leading) == 0;
         }
-        const struct timespec nap = {.tv_nsec = 200000};
-        nanosleep(&nap, NULL);
+        nap();
     }
     return false;
 }
@@ -251,21 +254,35 @@ static int tell_hand_over(struct demo *demo, int leader)
     return next;
 }
 
+/* On a busy machine a leader may have lost its term without our doing. @return -1: nobody leads. */
+static int present_leader(const struct demo *demo)
+{
+    const uint64_t until = cli_demo_now() + PATIENCE_MS * 1000000ull;
+    while (!interrupted && cli_demo_now() < until) {
+        for (int i = 0; i < CLI_DEMO_WORKERS; i++) {
+            if (demo->workers[i] != 0 && atomic_load(&demo->page->workers[i].leading) != 0) {
+                return i;
+            }
+        }
+        nap();
+    }
+    return -1;
+}
+
+/* Time for the reader, and then the next event. */
+static bool tell_next(struct demo *demo, int (*tell)(struct demo *demo, int leader))
+{
+    if (!pause_for(PACE_MS)) {
+        return false;
+    }
+    const int leader = present_leader(demo);
+    return leader >= 0 && tell(demo, leader) >= 0;
+}
+
 static bool tell_story(struct demo *demo)
 {
-    int leader = tell_start(demo);
-    if (leader < 0 || !pause_for(PACE_MS)) {
-        return false;
-    }
-    leader = tell_kill(demo, leader);
-    if (leader < 0 || !pause_for(PACE_MS)) {
-        return false;
-    }
-    leader = tell_stop(demo, leader);
-    if (leader < 0 || !pause_for(PACE_MS)) {
-        return false;
-    }
-    return tell_hand_over(demo, leader) >= 0 && pause_for(PACE_MS / 4);
+    return tell_start(demo) >= 0 && tell_next(demo, tell_kill) && tell_next(demo, tell_stop) &&
+           tell_next(demo, tell_hand_over) && pause_for(PACE_MS / 4);
 }
 
 static bool judge(const struct demo *demo)
