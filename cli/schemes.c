@@ -15,6 +15,10 @@
 
 typedef const struct coord_backend_ops *(*ops_fn)(void);
 
+enum {
+    PATH_BYTES = 1024
+};
+
 struct library {
     const char *file; /* its SONAME, without the number */
     const char *symbol;
@@ -26,10 +30,27 @@ static const struct library redis = {"libcoord-redis.so.0", "coord_redis_elector
 static const struct library postgres = {"libcoord-postgres.so.0", "coord_postgres_elector",
                                         "libcoord-postgres"};
 
+/* Beside libcoord first: that one is of the same version, wherever both were installed. */
+static void *open_library(const char *file)
+{
+    Dl_info here;
+    char path[PATH_BYTES];
+    void *opened = NULL;
+    if (dladdr(coord_file_elector(), &here) != 0 && here.dli_fname != NULL) {
+        const char *slash = strrchr(here.dli_fname, '/');
+        const int folder = slash != NULL ? (int)(slash + 1 - here.dli_fname) : 0;
+        const int length = snprintf(path, sizeof path, "%.*s%s", folder, here.dli_fname, file);
+        if (slash != NULL && length > 0 && (size_t)length < sizeof path) {
+            opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        }
+    }
+    return opened != NULL ? opened : dlopen(file, RTLD_NOW | RTLD_LOCAL);
+}
+
 static const struct coord_backend_ops *load(const struct library *library,
                                             struct coord_error *error)
 {
-    void *const opened = dlopen(library->file, RTLD_NOW | RTLD_LOCAL);
+    void *const opened = open_library(library->file);
     if (opened == NULL) {
         const char *why = dlerror();
         coord_error_set(error, COORD_E_NOT_INSTALLED,
