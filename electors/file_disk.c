@@ -76,7 +76,11 @@ static void show_name(const struct coord__file_disk *disk, char out[NAME_SHOWN +
     size_t count = disk->name_bytes < NAME_SHOWN ? disk->name_bytes : NAME_SHOWN;
     for (size_t i = 0; i < count; i++) {
         const char c = (char)disk->name[i];
-        out[i] = c != '\0' && strchr(plain, c) != NULL && (i > 0 || c != '.') ? c : '_';
+        const bool hidden = i == 0 && c == '.';
+        out[i] = c;
+        if (c == '\0' || hidden || strchr(plain, c) == NULL) {
+            out[i] = '_';
+        }
     }
     out[count] = '\0';
 }
@@ -162,7 +166,7 @@ static enum coord_err check_file_system(const struct coord__file_disk *disk, int
 static enum coord_err check_header(struct coord__file_disk *disk, bool writable,
                                    struct coord_error *error)
 {
-    uint8_t block[COORD__FILE_HEADER_BLOCKS * COORD__FILE_BLOCK];
+    uint8_t block[COORD__FILE_HEADER_BYTES];
     struct coord__file_text name = {NULL, 0};
     enum coord__file_kind kind = COORD__FILE_TORN;
     for (int i = 0; i < COORD__FILE_REREADS && kind == COORD__FILE_TORN; i++) {
@@ -276,6 +280,15 @@ static bool good_as_it_is(const struct coord__file_disk *disk, enum coord__file_
            (!disk->writable || there.st_size >= COORD__FILE_BYTES);
 }
 
+/* Nothing half-made is left behind. */
+static void put_away(struct coord__file_disk *disk, bool created)
+{
+    if (created) {
+        COORD_IGNORE(unlink(disk->path) != 0, "somebody else has removed it");
+    }
+    coord__file_fd_close(&disk->file);
+}
+
 enum coord_err coord__file_disk_open(void *ctx, enum coord__file_mode mode, uint64_t *inode,
                                      struct coord_error *error)
 {
@@ -298,10 +311,7 @@ enum coord_err coord__file_disk_open(void *ctx, enum coord__file_mode mode, uint
     disk->watched_inode = 0; /* a number may come again once its file is gone */
     const enum coord_err rc = prepare(disk, disk->writable, error);
     if (rc != COORD_OK) {
-        if (created) {
-            COORD_IGNORE(unlink(disk->path) != 0, "somebody else has removed it");
-        }
-        coord__file_fd_close(&disk->file);
+        put_away(disk, created);
         return rc;
     }
     *inode = disk->file.inode;

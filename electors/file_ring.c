@@ -64,7 +64,7 @@ enum coord__file_step coord__file_scan(struct coord__file_terms *terms,
     for (unsigned i = 0; i < count; i++) {
         struct coord__file_term *term = &terms->ring[terms->cursor];
         const enum coord__file_kind kind =
-            coord__file_slot_read(terms->blocks + i * COORD__FILE_BLOCK, term);
+            coord__file_slot_read(terms->blocks + (size_t)i * COORD__FILE_BLOCK, term);
         if (read_again(terms, kind)) {
             return COORD__FILE_MORE;
         }
@@ -171,7 +171,7 @@ enum coord__file_step coord__file_look(struct coord__file_terms *terms,
     }
     struct coord__file_term term;
     for (unsigned i = 0; i < count; i++, terms->cursor++) {
-        const uint8_t *block = terms->blocks + i * COORD__FILE_BLOCK;
+        const uint8_t *block = terms->blocks + (size_t)i * COORD__FILE_BLOCK;
         /* Most slots are lower and need no checksum: a higher one that was written before we
          * looked shows its number, and one that is being written now will see ours. */
         if (coord__file_slot_peek(block) <= terms->above) {

@@ -169,7 +169,7 @@ uint64_t coord__file_slot_peek(const uint8_t *slot)
 size_t coord__file_texts_write(const struct coord__file_texts *texts, uint8_t *record)
 {
     static_assert((int)TEXTS_TEXTS + 2 * (int)COORD_NAME_MAX + (int)COORD_METADATA_MAX <=
-                      COORD__FILE_TEXTS_BLOCKS * COORD__FILE_BLOCK,
+                      COORD__FILE_TEXTS_BYTES,
                   "the longest texts fit");
     COORD_ASSERT(texts->identity.count <= COORD_NAME_MAX);
     COORD_ASSERT(texts->successor.count <= COORD_NAME_MAX);
@@ -188,8 +188,8 @@ size_t coord__file_texts_write(const struct coord__file_texts *texts, uint8_t *r
 enum coord__file_kind coord__file_texts_read(const uint8_t *record, struct coord__file_texts *texts)
 {
     size_t used = 0;
-    const enum coord__file_kind kind = frame_open(
-        record, texts_kind, TEXTS_TEXTS, COORD__FILE_TEXTS_BLOCKS * COORD__FILE_BLOCK, &used);
+    const enum coord__file_kind kind =
+        frame_open(record, texts_kind, TEXTS_TEXTS, COORD__FILE_TEXTS_BYTES, &used);
     if (kind != COORD__FILE_SOUND) {
         return kind;
     }
@@ -212,8 +212,7 @@ enum coord__file_kind coord__file_texts_read(const uint8_t *record, struct coord
 
 size_t coord__file_ask_write(const struct coord__file_ask *ask, uint8_t *record)
 {
-    static_assert((int)ASK_TEXTS + (int)COORD_NAME_MAX <=
-                      COORD__FILE_ASK_BLOCKS * COORD__FILE_BLOCK,
+    static_assert((int)ASK_TEXTS + (int)COORD_NAME_MAX <= COORD__FILE_ASK_BYTES,
                   "the longest request fits");
     COORD_ASSERT(ask->to.count <= COORD_NAME_MAX);
     memset(record, 0, ASK_TEXTS);
@@ -229,7 +228,7 @@ enum coord__file_kind coord__file_ask_read(const uint8_t *record, struct coord__
 {
     size_t used = 0;
     const enum coord__file_kind kind =
-        frame_open(record, ask_kind, ASK_TEXTS, COORD__FILE_ASK_BLOCKS * COORD__FILE_BLOCK, &used);
+        frame_open(record, ask_kind, ASK_TEXTS, COORD__FILE_ASK_BYTES, &used);
     if (kind != COORD__FILE_SOUND) {
         return kind;
     }
@@ -249,8 +248,7 @@ enum coord__file_kind coord__file_ask_read(const uint8_t *record, struct coord__
 
 size_t coord__file_header_write(const struct coord__file_text *name, uint8_t *record)
 {
-    static_assert((int)HEADER_TEXTS + (int)COORD_NAME_MAX <=
-                      COORD__FILE_HEADER_BLOCKS * COORD__FILE_BLOCK,
+    static_assert((int)HEADER_TEXTS + (int)COORD_NAME_MAX <= COORD__FILE_HEADER_BYTES,
                   "the longest name fits");
     COORD_ASSERT(name->count > 0);
     COORD_ASSERT(name->count <= COORD_NAME_MAX);
@@ -262,8 +260,8 @@ size_t coord__file_header_write(const struct coord__file_text *name, uint8_t *re
 enum coord__file_kind coord__file_header_read(const uint8_t *record, struct coord__file_text *name)
 {
     size_t used = 0;
-    const enum coord__file_kind kind = frame_open(
-        record, header_kind, HEADER_TEXTS, COORD__FILE_HEADER_BLOCKS * COORD__FILE_BLOCK, &used);
+    const enum coord__file_kind kind =
+        frame_open(record, header_kind, HEADER_TEXTS, COORD__FILE_HEADER_BYTES, &used);
     if (kind != COORD__FILE_SOUND) {
         return kind;
     }

@@ -72,7 +72,7 @@ static void test_file_slot__texts_of_any_length_come_back(void **state)
 {
     (void)state;
     static uint8_t many[COORD_METADATA_MAX];
-    uint8_t record[COORD__FILE_TEXTS_BLOCKS * COORD__FILE_BLOCK];
+    uint8_t record[COORD__FILE_TEXTS_BYTES];
     struct coord__file_texts got;
     memset(many, 0xee, sizeof many);
     for (size_t i = 0; i <= COORD_NAME_MAX; i += 5) {
@@ -96,7 +96,7 @@ static void test_file_slot__texts_of_any_length_come_back(void **state)
 static void test_file_slot__zeroes_are_empty(void **state)
 {
     (void)state;
-    const uint8_t block[COORD__FILE_TEXTS_BLOCKS * COORD__FILE_BLOCK] = {0};
+    const uint8_t block[COORD__FILE_TEXTS_BYTES] = {0};
     struct coord__file_texts texts;
     struct coord__file_ask ask;
     struct coord__file_text name;
@@ -204,7 +204,7 @@ static void test_file_slot__reads_what_the_first_version_wrote(void **state)
     static const uint8_t header[] = {0x63, 0x4e, 0x41, 0x4d, 0x01, 0x00, 0x1a, 0x00, 0x46,
                                      0x69, 0xda, 0xf7, 0x6d, 0x50, 0xda, 0xca, 0x02, 0x00,
                                      0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x6a, 0x6f};
-    uint8_t record[COORD__FILE_TEXTS_BLOCKS * COORD__FILE_BLOCK] = {0};
+    uint8_t record[COORD__FILE_TEXTS_BYTES] = {0};
     struct coord__file_term term;
     struct coord__file_texts texts;
     struct coord__file_ask asked;
@@ -265,7 +265,7 @@ static void test_file_slot__numbers_out_of_range_are_damage(void **state)
 static void test_file_slot__a_request_to_step_down_comes_back(void **state)
 {
     (void)state;
-    uint8_t block[COORD__FILE_ASK_BLOCKS * COORD__FILE_BLOCK];
+    uint8_t block[COORD__FILE_ASK_BYTES];
     struct coord__file_ask ask = {.fence = 12, .expires = 34, .to = text("worker 2")};
     struct coord__file_ask got;
     memset(ask.place.boot, 7, sizeof ask.place.boot);
@@ -288,7 +288,7 @@ static void test_file_slot__a_request_to_step_down_comes_back(void **state)
 static void test_file_slot__the_header_holds_any_name(void **state)
 {
     (void)state;
-    uint8_t block[COORD__FILE_HEADER_BLOCKS * COORD__FILE_BLOCK];
+    uint8_t block[COORD__FILE_HEADER_BYTES];
     uint8_t bytes[COORD_NAME_MAX];
     struct coord__file_text got;
     for (size_t i = 0; i < sizeof bytes; i++) {

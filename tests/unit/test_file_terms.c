@@ -311,6 +311,24 @@ static void test_file_terms__a_resignation_for_a_successor_keeps_the_place(void 
     assert_int_equal(acquire(C, 1)->outcome, COORD_GRANTED);
 }
 
+/* One that was killed as it wrote for whom, and before it resigned. */
+static void test_file_terms__a_successor_without_a_resignation_is_none(void **state)
+{
+    (void)state;
+    lead(A);
+    begin(A, (struct coord_request){.verb = COORD_VERB_RELEASE,
+                                    .attempt = A->terms.mine.attempt,
+                                    .fence = A->terms.mine.term.fence,
+                                    .successor = "c",
+                                    .reserve = LEASE});
+    stop_before_write(A, 2);
+    kill_machine(A);
+    const struct coord_reply *reply = ask(C, COORD_VERB_OBSERVE);
+    assert_int_equal(reply->outcome, COORD_FREE);
+    assert_false(reply->for_us);
+    assert_int_equal(acquire(B, 1)->outcome, COORD_GRANTED);
+}
+
 static void test_file_terms__a_kept_place_is_free_when_its_time_is_up(void **state)
 {
     (void)state;
@@ -443,6 +461,7 @@ int main(void)
         T(what_ended_before_a_term_that_led_is_not_waited_for_again),
         T(a_resignation_is_clear_and_wakes),
         T(a_resignation_for_a_successor_keeps_the_place),
+        T(a_successor_without_a_resignation_is_none),
         T(a_kept_place_is_free_when_its_time_is_up),
         T(one_that_gives_up_while_it_waits_leaves_the_debt),
         T(who_observes_makes_no_file),
