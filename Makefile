@@ -195,7 +195,8 @@ $(EXAMPLES): $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libcoord.so
 	$(say) LD $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) -Wl,-rpath,'$$ORIGIN/..' -o $@ $< -L$(B) \
-	  $(patsubst $(B)/lib%.so,-l%,$(filter %.so,$^))
+	  $(patsubst $(B)/lib%.so,-l%,$(filter %.so,$^)) \
+	  $(if $(filter %libcoord-postgres.so,$^),$(PQ_LIBS))
 
 # ---- tests ---------------------------------------------------------------------------------
 
