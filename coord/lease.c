@@ -209,6 +209,7 @@ void coord_lease_withdraw(struct coord_lease *lease, coord_ms now)
         return;
     }
     lease->standing = false;
+    lease->release = COORD_RELEASE_NONE; /* what became of earlier terms is another matter */
     give_up(lease);
     coord__lease_begin_stop(lease, COORD_END_STOPPED, NULL);
 }

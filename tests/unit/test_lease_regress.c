@@ -118,12 +118,31 @@ static void test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever(void 
     assert_int_equal(coord_lease_reason(&b.lease, b.now, &for_ms), COORD_REASON_RESERVED);
 }
 
+/* It said RELEASED, which an earlier term had been. */
+static void test_lease__that_holds_nothing_withdraws_without_a_release(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, 0);
+    lead(&b);
+    coord_lease_acknowledge(&b.lease, 1, b.now);
+    ask(&b, COORD_VERB_RELEASE);
+    answer(&b, (struct coord_reply){.outcome = COORD_DONE});
+    tell_edges(&b);
+    ask(&b, COORD_VERB_ACQUIRE);
+    answer(&b, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L});
+    coord_lease_withdraw(&b.lease, b.now);
+    assert_true(coord_lease_settled(&b.lease));
+    assert_int_equal(b.lease.release, COORD_RELEASE_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lease__steps_down_though_it_stops_already),
         cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_held_for_too_long),
         cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever),
+        cmocka_unit_test(test_lease__that_holds_nothing_withdraws_without_a_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
