@@ -90,35 +90,34 @@ void sim_check_work(struct sim_process *process)
 
 /* ---------------------------------------------------------------- E2 */
 
+/* The store has given a number to a new term. */
 void sim_check_grant(struct sim_process *process, uint64_t fence)
 {
     process->grants[process->grant_count++ % SIM_GRANTS] =
-        (struct sim_grant){.fence = fence, .at = process->world->now};
+        (struct sim_grant){.fence = fence, .order = ++process->world->check.grants};
 }
 
-static sim_us granted_at(const struct sim_process *process, uint64_t fence)
+static uint32_t order_of(const struct sim_process *process, uint64_t fence)
 {
     for (unsigned i = 0; i < SIM_GRANTS && i < process->grant_count; i++) {
         if (process->grants[i].fence == fence) {
-            return process->grants[i].at;
+            return process->grants[i].order;
         }
     }
-    return process->world->now;
+    return process->world->check.grants;
 }
 
-/* A term leads: its fence is above those of all terms that were granted before it and led. */
+/* A term leads: its fence is above those of all that led before it and were granted before it. */
 static void check_fence(struct sim_process *process, uint64_t fence)
 {
     struct sim_world *world = process->world;
     struct sim_check *check = &world->check;
     const struct sim_led led = {.fence = fence,
-                                .granted_at = granted_at(process, fence),
+                                .order = order_of(process, fence),
                                 .process = process->index};
     for (unsigned i = 0; i < check->led_count; i++) {
         const struct sim_led *former = &check->led[i];
-        const bool rises = former->granted_at < led.granted_at ? former->fence < led.fence
-                                                               : former->fence > led.fence;
-        if (!rises && !check->fence_void) {
+        if (former->order < led.order && former->fence >= led.fence && !check->fence_void) {
             sim_broke(world, SIM_E2, "p%u leads with fence %" PRIu64 ", p%u did with %" PRIu64,
                       led.process, led.fence, former->process, former->fence);
         }
@@ -163,12 +162,29 @@ void sim_check_edge(struct sim_process *process, const struct coord_edge *edge)
     }
     process->edge_term = edge->term;
     process->edge_kind = edge->kind;
-    if (edge->kind == COORD_EDGE_STARTED) {
+    /* One that was stopped meanwhile may hear of a term that is over: it has never led. */
+    if (edge->kind == COORD_EDGE_STARTED && sim_leads(process)) {
         check_fence(process, edge->fence);
     }
 }
 
 /* ---------------------------------------------------------------- E6, E7 */
+
+/* What it says that it released it does not hold any more. */
+static bool still_holds(const struct sim_process *process)
+{
+    struct sim_world *world = process->world;
+    if (world->store == SIM_STORE_REDIS) {
+        return sim_redis_holds(&world->net.redis, world->now) &&
+               world->net.redis.data.lease.owner == process->owner;
+    }
+    for (unsigned i = 0; i < world->disk.lock_count; i++) {
+        if (world->disk.locks[i].process == process->index) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* It withdrew: once it says that it has settled it asks for nothing and holds nothing. */
 void sim_check_settled(struct sim_process *process)
@@ -183,8 +199,11 @@ void sim_check_settled(struct sim_process *process)
         sim_broke(world, SIM_E4, "p%u: term %" PRIu64 " never stopped", process->index,
                   process->edge_term);
     }
-    if (coord_elector_deadline(process->elector) != COORD_NEVER) {
+    if (coord_lease_deadline(process->machine) != COORD_NEVER) {
         sim_broke(world, SIM_E6, "p%u has settled, and wants to be woken", process->index);
+    }
+    if (process->machine->release == COORD_RELEASE_RELEASED && still_holds(process)) {
+        sim_broke(world, SIM_E6, "p%u says RELEASED, and holds it", process->index);
     }
     if (sim_host_works(process)) {
         sim_broke(world, SIM_E6, "p%u has settled while its host works", process->index);

@@ -4,6 +4,8 @@
 #ifndef SIM_FAULT_H
 #define SIM_FAULT_H
 
+#include <stdint.h>
+
 enum sim_store {
     SIM_STORE_REDIS = 0,
     SIM_STORE_FILE = 1,
@@ -35,9 +37,10 @@ enum sim_fault {
     SIM_FAULT_RANKS = 1 << 20,
     SIM_FAULT_LATE = 1 << 21,      /* processes wake late */
     SIM_FAULT_TORN = 1 << 22,      /* file: reads beside a writer are torn */
-    SIM_FAULT_COPY = 1 << 23,      /* file: replaced by a copy, truncated */
+    SIM_FAULT_COPY = 1 << 23,      /* file: replaced by a copy */
     SIM_FAULT_NAMESPACE = 1 << 24, /* file: a member of another time namespace */
-    SIM_FAULT_REBOOT = 1 << 25     /* file: the host starts anew */
+    SIM_FAULT_REBOOT = 1 << 25,    /* file: the host starts anew */
+    SIM_FAULT_CHURN = 1 << 26      /* hosts end their terms as soon as they begin */
 };
 
 #endif /* SIM_FAULT_H */

@@ -5,8 +5,6 @@
 
 #include <inttypes.h>
 
-enum boot_data { EMPTY, SNAPSHOT, EVERYTHING };
-
 static sim_us some_time(struct sim_world *world, coord_ms most)
 {
     return world->now + 1 + sim_below(&world->random, most * 1000);
@@ -20,10 +18,11 @@ static void stop(struct sim_process *process)
     static const unsigned tenths[] = {1, 3, 10, 30}; /* of a lease */
     const unsigned most = tenths[sim_below(&world->random, 4)];
     process->stopped = true;
+    process->go_on++;
     process->stale = sim_has(world, SIM_FAULT_STALE) && sim_chance(&world->random, 1, 3);
     process->stale_now = sim_local(process);
-    sim_plan(world, some_time(world, world->profile.lease_max * most / 10 + 1), SIM_EVENT_RESUME,
-             process->index, process->resume);
+    sim_plan(world, some_time(world, world->profile.lease_max * most / 10 + 1), SIM_EVENT_GO_ON,
+             process->index, process->go_on);
     SIM_TRACE(world, "p%u is stopped%s", process->index,
               process->stale ? " after reading its clock" : "");
 }
@@ -141,7 +140,8 @@ void sim_fault_process(struct sim_process *process)
         return;
     }
     const enum sim_fault fault = pick(world);
-    if (process->elector != NULL && !process->stopped && sim_has(world, fault)) {
+    const bool able = !process->stopped || fault == SIM_FAULT_KILL;
+    if (process->elector != NULL && able && sim_has(world, fault)) {
         suffer(process, fault);
     }
     plan_next(process);
@@ -151,7 +151,6 @@ void sim_fault_process(struct sim_process *process)
 static void recover(struct sim_process *process)
 {
     struct sim_world *world = process->world;
-    process->stopped = false;
     if (process->leaving) {
         if (process->settled && sim_chance(&world->random, 1, 2)) {
             sim_kill(process); /* a polite restart: freed after it has settled */
@@ -172,147 +171,27 @@ static void recover(struct sim_process *process)
 
 void sim_resume(struct sim_process *process, uint32_t which)
 {
+    struct sim_world *world = process->world;
     if (process->elector == NULL || process->resume != which) {
         return;
     }
-    if (process->stopped) {
-        process->stopped = false; /* a lesser ailment may go on */
-        SIM_TRACE(process->world, "p%u goes on", process->index);
-    } else {
-        recover(process);
+    if (process->stopped) { /* it cannot be told now */
+        sim_plan(world, world->now + process->lease * 1000 / 20, SIM_EVENT_RESUME, process->index,
+                 which);
+        return;
     }
+    recover(process);
     sim_run(process);
 }
 
-/* ---------------------------------------------------------------- the server */
-
-static sim_us window(const struct sim_world *world)
+void sim_go_on(struct sim_process *process, uint32_t which)
 {
-    return world->profile.lease_max * 1000 * 103 / 100;
-}
-
-static void judge_fences(struct sim_world *world)
-{
-    const struct sim_net *net = &world->net;
-    if ((net->losses >= 1 && net->stepped_us >= (uint64_t)1 << 32) ||
-        (net->losses >= 2 && net->stepped_us > 0)) {
-        world->check.fence_void = true;
-    }
-}
-
-/* Data is lost; where the members' leases differ nothing is promised for one lease. */
-static void lose(struct sim_world *world)
-{
-    struct sim_net *net = &world->net;
-    net->losses++;
-    net->lost_at = world->now;
-    judge_fences(world);
-    if (world->profile.lease_min != world->profile.lease_max) {
-        world->check.void_until = world->now + window(world);
-    }
-}
-
-static void restart(struct sim_world *world)
-{
-    struct sim_net *net = &world->net;
-    net->comes_up = (uint8_t)sim_below(&world->random, 3);
-    SIM_TRACE(world, "the server goes down");
-    net->up = false;
-    sim_net_crash(world);
-    if (net->comes_up != EVERYTHING) {
-        lose(world);
-    }
-    const coord_ms most = sim_chance(&world->random, 1, 2) ? world->profile.lease_max / 20 + 1
-                                                           : 2 * world->profile.lease_max;
-    sim_plan(world, some_time(world, most), SIM_EVENT_SERVER_UP, 0, 0);
-}
-
-void sim_fault_server_over(struct sim_world *world)
-{
-    struct sim_net *net = &world->net;
-    if (net->up) {
+    if (process->elector == NULL || !process->stopped || process->go_on != which) {
         return;
     }
-    const struct sim_redis_data kept = net->redis.data;
-    net->up = true;
-    if (net->comes_up == EMPTY) {
-        sim_redis_start(&net->redis, NULL, world->now);
-    } else {
-        sim_redis_start(&net->redis, net->comes_up == SNAPSHOT ? &net->snapshot : &kept,
-                        world->now);
-    }
-    SIM_TRACE(world, "the server is up, %s",
-              net->comes_up == EMPTY      ? "empty"
-              : net->comes_up == SNAPSHOT ? "from a snapshot"
-                                          : "with everything");
-}
-
-static void flush(struct sim_world *world)
-{
-    SIM_TRACE(world, "all keys are removed");
-    world->net.redis.data = (struct sim_redis_data){.lease = {.present = false}};
-    lose(world);
-}
-
-/* What two steps hide from each other nobody can see. */
-void sim_clock_steps(struct sim_world *world, int64_t by)
-{
-    struct sim_net *net = &world->net;
-    SIM_TRACE(world, "the server's clock steps by %" PRId64 " us", by);
-    sim_clock_jump(&net->redis.wall, world->now, by);
-    if ((net->stepped_at > 0 && world->now < net->stepped_at + window(world)) ||
-        (by > 0 && world->profile.lease_min != world->profile.lease_max)) {
-        world->check.void_until = world->now + window(world);
-    }
-    if (by < 0) {
-        net->stepped_us += (uint64_t)-by;
-        judge_fences(world);
-    } else {
-        net->jumped_at = world->now;
-        net->jump_us = (uint64_t)by;
-    }
-    net->stepped_at = world->now;
-}
-
-static void promote(struct sim_world *world)
-{
-    struct sim_net *net = &world->net;
-    SIM_TRACE(world, "a replica is promoted");
-    if (sim_chance(&world->random, 1, 2)) {
-        sim_net_crash(world);
-    }
-    lose(world);
-    sim_redis_promote(&net->redis, &net->snapshot, world->now);
-    sim_clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
-}
-
-static void jump(struct sim_world *world)
-{
-    const coord_ms most = sim_chance(&world->random, 1, 8) ? 7200000 : world->profile.lease_max * 2;
-    const int64_t by = (int64_t)sim_between(&world->random, 20, most) * 1000;
-    sim_clock_steps(world, sim_chance(&world->random, 1, 2) ? by : -by);
-}
-
-void sim_fault_server(struct sim_world *world)
-{
-    static const enum sim_fault choices[] = {SIM_FAULT_RESTART, SIM_FAULT_FLUSH, SIM_FAULT_PROMOTE,
-                                             SIM_FAULT_JUMP};
-    if (world->quiet) {
-        return;
-    }
-    const enum sim_fault fault = choices[sim_below(&world->random, 4)];
-    if (world->net.up && sim_has(world, fault)) {
-        if (fault == SIM_FAULT_RESTART) {
-            restart(world);
-        } else if (fault == SIM_FAULT_FLUSH) {
-            flush(world);
-        } else if (fault == SIM_FAULT_PROMOTE) {
-            promote(world);
-        } else {
-            jump(world);
-        }
-    }
-    sim_plan(world, some_time(world, 3 * world->profile.lease_max), SIM_EVENT_SERVER, 0, 0);
+    process->stopped = false;
+    process->go_on++;
+    sim_run(process);
 }
 
 /* ---------------------------------------------------------------- the quiet */
@@ -352,6 +231,8 @@ void sim_heal(struct sim_world *world)
     for (size_t i = 0; i < world->profile.processes; i++) {
         struct sim_process *process = &world->processes[i];
         if (process->elector != NULL) {
+            sim_go_on(process, process->go_on);
+            COORD_ASSERT(!process->stopped);
             recover(process);
             process->resume++;
             sim_host_relents(process);

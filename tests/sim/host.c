@@ -10,6 +10,8 @@
 
 #include <inttypes.h>
 
+enum { CHURNED_MAX = 200 }; /* terms of a schedule that end as they begin */
+
 static void plan(struct sim_process *process, sim_us at)
 {
     process->host.ends_at = at;
@@ -140,6 +142,11 @@ static void told_started(struct sim_process *process, const struct coord_edge *e
         plan(process, process->world->now + takes);
     } else {
         callback_returns(process);
+    }
+    if (sim_has(process->world, SIM_FAULT_CHURN) && takes == 0 &&
+        process->world->check.led_count < CHURNED_MAX) {
+        process->host.state = SIM_HOST_ENDING;
+        plan(process, process->world->now + sim_below(&process->world->random, 1000));
     }
 }
 

@@ -83,6 +83,8 @@
     X(REGRANT_ANY_RUN, "regrant-any-run", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_JUMP | SIM_FAULT_STEP_DOWN | SIM_FAULT_PAUSE | \
       SIM_FAULT_LOSS, 200000,                                                                      \
       "a grant is given again from an older state that the server came back with")                 \
+    X(ONE_LOCK, "one-lock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_KILL, 20000,                \
+      "one lock stands for all terms of a file")                                                   \
     X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000, \
       "a grant that is given again is not prolonged")
 

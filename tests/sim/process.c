@@ -44,8 +44,10 @@ void sim_boot(struct sim_process *process)
     config.explicit_ack = process->explicit_ack;
     config.seed = sim_next(&world->random);
     config.backend_ctx = process;
+    const struct coord_backend_ops *ops =
+        world->store == SIM_STORE_REDIS ? &sim_redis_ops : &sim_file_ops;
     const enum coord_err rc =
-        coord_elector_new(&sim_redis_ops, &config, sim_local(process), &process->elector, &error);
+        coord_elector_new(ops, &config, sim_local(process), &process->elector, &error);
     COORD_ASSERT(rc == COORD_OK);
     process->machine = coord_elector_lease(process->elector);
     process->timing = coord_elector_timing(process->elector);
@@ -81,6 +83,7 @@ void sim_kill(struct sim_process *process)
     process->leaving = false;
     process->wake++;
     process->resume++;
+    process->go_on++;
 }
 
 static sim_us lag(struct sim_world *world)
@@ -120,6 +123,9 @@ void sim_run(struct sim_process *process)
     }
     for (int round = 0; round < ROUNDS; round++) {
         coord_elector_process(process->elector, now);
+        if (process->stopped) {
+            break; /* within that call */
+        }
         now = sim_local(process);
         sim_check_leaders(world);
         sim_host_watch(process);
@@ -131,7 +137,7 @@ void sim_run(struct sim_process *process)
     if (process->leaving) {
         sim_check_settled(process);
     }
-    if (process->elector != NULL) {
+    if (!process->stopped) {
         plan_wake(process);
     }
 }

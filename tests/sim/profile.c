@@ -21,11 +21,12 @@ static const struct {
     {SIM_FAULT_HEALTH, {20, 20}},   {SIM_FAULT_CANDIDACY, {15, 15}},
     {SIM_FAULT_SLOW_HOST, {50, 50}}, {SIM_FAULT_HUNG_HOST, {25, 25}},
     {SIM_FAULT_RESTART, {35, 0}},   {SIM_FAULT_FLUSH, {10, 15}},
-    {SIM_FAULT_PROMOTE, {10, 0}},   {SIM_FAULT_JUMP, {15, 0}},
+    {SIM_FAULT_PROMOTE, {10, 0}},   {SIM_FAULT_JUMP, {15, 10}},
     {SIM_FAULT_NO_INFO, {5, 0}},    {SIM_FAULT_LEASES, {10, 20}},
     {SIM_FAULT_RANKS, {25, 25}},    {SIM_FAULT_LATE, {40, 40}},
     {SIM_FAULT_TORN, {0, 20}},      {SIM_FAULT_COPY, {0, 15}},
     {SIM_FAULT_NAMESPACE, {0, 10}}, {SIM_FAULT_REBOOT, {0, 10}},
+    {SIM_FAULT_CHURN, {2, 10}},
 };
 
 static coord_ms some_lease(struct sim_random *random)
@@ -55,6 +56,17 @@ static size_t some_processes(struct sim_random *random)
     return dice < 2 ? 2 : dice < 7 ? 3 : dice < 9 ? 4 : SIM_PROCESSES;
 }
 
+/* On one host all read the same clock; one in another time namespace has it shifted. */
+static void share_clock(struct sim_world *world, struct sim_process *process)
+{
+    process->clock = world->processes[0].clock;
+    process->time_namespace = 1;
+    if (process->index == 1 && sim_has(world, SIM_FAULT_NAMESPACE)) {
+        process->time_namespace = 2;
+        process->clock.base += sim_between(&world->random, 1000, 1000000000);
+    }
+}
+
 static void choose_process(struct sim_world *world, size_t index)
 {
     struct sim_process *process = &world->processes[index];
@@ -67,6 +79,12 @@ static void choose_process(struct sim_world *world, size_t index)
     /* Any two clocks differ by less than 1 %. */
     process->clock.ppm = (int64_t)sim_between(random, 0, 9900) - 4950;
     process->explicit_ack = sim_chance(random, 1, 2);
+    if (sim_has(world, SIM_FAULT_CHURN)) {
+        process->explicit_ack = true;
+    }
+    if (world->store == SIM_STORE_FILE) {
+        share_clock(world, process);
+    }
     process->rank = 0;
     if (sim_has(world, SIM_FAULT_RANKS)) {
         process->rank = (unsigned)sim_below(random, 3);
@@ -92,6 +110,12 @@ void sim_choose(struct sim_world *world)
     choose_leases(world);
     for (size_t i = 0; i < profile->processes; i++) {
         choose_process(world, i);
+    }
+    static const unsigned cuts[] = {0, 1, 5, 20, 50};
+    profile->cuts = cuts[sim_below(random, sizeof cuts / sizeof cuts[0])];
+    profile->chunk = COORD__FILE_CHUNK;
+    if (sim_chance(random, 1, 4)) {
+        profile->chunk = (unsigned)sim_between(random, 1, COORD__FILE_CHUNK);
     }
     /* One way takes a small part of an attempt, so that most of them succeed. */
     profile->latency = sim_between(random, 20, profile->lease_min * 1000 / 80);

@@ -131,7 +131,6 @@ void sim_net_init(struct sim_world *world)
     net->free_count = SIM_CALLS;
     net->up = true;
     net->epoch = 1;
-    net->losses = 1; /* whatever led before the schedule has left no record */
     net->redis.run = 1;
     net->redis.may_info = !sim_has(world, SIM_FAULT_NO_INFO);
     net->redis.wall.base = 1700000000000000u + sim_below(&world->random, 1000000000);

@@ -13,7 +13,7 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     const struct sim_counts counts = world->counts;
     memset(world, 0, offsetof(struct sim_world, events));
     world->counts = counts;
-    world->event_count = 0;
+    world->check.losses = 1;
     world->seed = seed;
     world->store = store;
     world->trace = trace;
@@ -22,6 +22,8 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     sim_choose(world);
     world->quiet_from = world->profile.leases * world->profile.lease_max * 1000;
     sim_net_init(world);
+    sim_disk_init(&world->disk);
+    world->disk.wall = world->net.redis.wall;
     const struct sim_profile *profile = &world->profile;
     SIM_TRACE(world, "seed %llu: %zu processes, lease %llu ms, faults %#x",
               (unsigned long long)seed, profile->processes,
@@ -31,7 +33,7 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
         sim_plan(world, sim_below(&world->random, lease / 2), SIM_EVENT_BOOT, i, 0);
         sim_plan(world, sim_below(&world->random, 2 * lease), SIM_EVENT_FAULT, i, 0);
     }
-    sim_plan(world, sim_below(&world->random, 3 * lease), SIM_EVENT_SERVER, 0, 0);
+    sim_plan(world, sim_below(&world->random, 3 * lease), SIM_EVENT_STORE, 0, 0);
     sim_plan(world, sim_below(&world->random, 2 * lease), SIM_EVENT_SNAPSHOT, 0, 0);
     sim_plan(world, world->quiet_from, SIM_EVENT_QUIET, 0, 0);
 }
@@ -110,6 +112,8 @@ static void handle_process(const struct sim_event *event, struct sim_process *pr
         sim_fault_process(process);
     } else if (kind == SIM_EVENT_RESUME) {
         sim_resume(process, event->wake);
+    } else if (kind == SIM_EVENT_GO_ON) {
+        sim_go_on(process, event->wake);
     } else if (process->elector == NULL && !process->world->quiet) {
         sim_boot(process);
     }
@@ -124,19 +128,14 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_EVENT_REPLY:
         sim_net_reply(world, event->index);
         break;
-    case SIM_EVENT_SERVER:
-        sim_fault_server(world);
+    case SIM_EVENT_STORE:
+        sim_fault_store(world);
         break;
     case SIM_EVENT_SERVER_UP:
         sim_fault_server_over(world);
         break;
     case SIM_EVENT_SNAPSHOT:
-        if (!world->quiet) {
-            world->net.snapshot = world->net.redis.data;
-            sim_plan(world,
-                     world->now + sim_below(&world->random, 3 * world->profile.lease_max * 1000),
-                     SIM_EVENT_SNAPSHOT, 0, 0);
-        }
+        sim_snapshot(world);
         break;
     case SIM_EVENT_QUIET:
         quiet(world);
@@ -156,6 +155,7 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_EVENT_HINT:
     case SIM_EVENT_FAULT:
     case SIM_EVENT_RESUME:
+    case SIM_EVENT_GO_ON:
     case SIM_EVENT_BOOT:
         handle_process(event, &world->processes[event->index]);
         break;

@@ -12,6 +12,7 @@
 #include "coord/elector.h"
 #include "tests/sim/clock.h"
 #include "tests/sim/fault.h"
+#include "tests/sim/file_model.h"
 #include "tests/sim/plant.h"
 #include "tests/sim/random.h"
 #include "tests/sim/redis_model.h"
@@ -48,6 +49,8 @@ struct sim_profile {
     sim_us latency;  /* one way */
     unsigned trouble; /* of 1000 messages, that something happens to */
     unsigned rank_max;
+    unsigned cuts;  /* file: of 100 steps, after which the process is stopped */
+    unsigned chunk; /* file: blocks of one read */
 };
 
 /* ---------------------------------------------------------------- a process and its host */
@@ -75,7 +78,7 @@ struct sim_host {
 
 struct sim_grant {
     uint64_t fence;
-    sim_us at;
+    uint32_t order; /* of all grants of the schedule */
 };
 
 struct sim_process {
@@ -86,6 +89,7 @@ struct sim_process {
     unsigned rank;
     coord_ms lease;
     bool explicit_ack;
+    uint64_t time_namespace;
 
     struct coord_elector *elector; /* NULL: not running */
     struct coord_lease *machine;
@@ -94,6 +98,7 @@ struct sim_process {
     bool stopped;      /* SIGSTOP */
     bool stale;        /* ... between reading its clock and using it */
     coord_ms stale_now;
+    uint32_t go_on;    /* of the events that continue it, older ones are void */
     bool wants_hint;
     uint32_t wake;     /* of its wake events, older ones are void */
     sim_us wakes_at;
@@ -124,8 +129,9 @@ enum sim_event_kind {
     SIM_EVENT_HINT,     /* the message of a release */
     SIM_EVENT_FAULT,    /* something happens to a process */
     SIM_EVENT_RESUME,   /* ... and is over */
+    SIM_EVENT_GO_ON,    /* a stopped process is continued */
     SIM_EVENT_BOOT,
-    SIM_EVENT_SERVER,    /* something happens to the store */
+    SIM_EVENT_STORE,    /* something happens to the store */
     SIM_EVENT_SERVER_UP, /* ... and is over */
     SIM_EVENT_SNAPSHOT,
     SIM_EVENT_QUIET,  /* faults cease */
@@ -177,8 +183,6 @@ struct sim_net {
     struct sim_redis_data snapshot;
     bool up;
     uint32_t epoch; /* connections of an older one are dead */
-    unsigned losses;    /* of data */
-    uint64_t stepped_us; /* how far its clock went back in all */
     sim_us jumped_at;   /* forward */
     uint64_t jump_us;   /* ... by so much */
     sim_us stepped_at;  /* either way */
@@ -190,7 +194,7 @@ struct sim_net {
 
 struct sim_led {
     uint64_t fence;
-    sim_us granted_at;
+    uint32_t order; /* of its grant */
     uint8_t process;
 };
 
@@ -200,8 +204,11 @@ struct sim_check {
     char text[200];
     struct sim_led led[SIM_TERMS];
     unsigned led_count;
+    uint32_t grants;
     sim_us void_until; /* E1 is not promised before this instant */
-    bool fence_void;   /* E2 is not promised in this schedule */
+    bool fence_void;     /* E2 is not promised in this schedule */
+    unsigned losses;     /* of data; what led before the schedule left none: 1 */
+    uint64_t stepped_us; /* how far the store's clock went back in all */
     sim_us quiet_at;
     sim_us leader_by;
     sim_us leader_since; /* in the quiet; 0: none yet */
@@ -236,8 +243,10 @@ struct sim_world {
     struct sim_net net;
     struct sim_check check;
     struct sim_counts counts;
-    struct sim_event events[SIM_EVENTS];
     unsigned event_count;
+    /* From here on not wiped between schedules. */
+    struct sim_event events[SIM_EVENTS];
+    struct sim_disk disk;
 };
 
 /* ---- world.c ---- */
@@ -281,11 +290,19 @@ void sim_host_repeats(struct sim_process *process);
 /* ---- faults.c ---- */
 void sim_fault_process(struct sim_process *process);
 void sim_resume(struct sim_process *process, uint32_t which);
+void sim_go_on(struct sim_process *process, uint32_t which);
+void sim_heal(struct sim_world *world);
 void sim_withdraw(struct sim_process *process);
-void sim_fault_server(struct sim_world *world);
+
+/* ---- store_faults.c ---- */
+void sim_fault_store(struct sim_world *world);
+void sim_snapshot(struct sim_world *world);
 void sim_fault_server_over(struct sim_world *world);
 void sim_clock_steps(struct sim_world *world, int64_t by);
-void sim_heal(struct sim_world *world);
+
+/* ---- file_driver.c ---- */
+extern const struct coord_backend_ops sim_file_ops;
+void sim_file_changed(struct sim_world *world, int inode);
 
 /* ---- redis_net.c ---- */
 extern const struct coord_backend_ops sim_redis_ops;
