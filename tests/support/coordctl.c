@@ -229,6 +229,11 @@ void wait_for_text(const char *path, const char *text)
     }
 }
 
+bool has_child(pid_t pid)
+{
+    return first_child(pid) != 0;
+}
+
 pid_t wait_for_child(pid_t pid)
 {
     const struct guard guard = guard_for("a child");

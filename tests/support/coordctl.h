@@ -93,6 +93,9 @@ void wait_for_end(pid_t pid);
 /** Wait until a process is stopped. */
 void wait_for_stop(pid_t pid);
 
+/** Has it a child just now? */
+bool has_child(pid_t pid);
+
 /** The first child of a process, once it has one. */
 pid_t wait_for_child(pid_t pid);
 
