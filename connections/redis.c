@@ -158,9 +158,7 @@ static void join(struct coord_redis *redis, struct coord_redis_user *user)
 {
     user->next = redis->users;
     redis->users = user;
-    redis->link.users = redis->users;
-    redis->link.attempt =
-        user->next == NULL ? user->attempt : coord_ms_min(redis->link.attempt, user->attempt);
+    coord__redis_link_count_users(&redis->link, redis->users);
 }
 
 static enum coord_err make(const struct coord_redis_config *config, char *key,
@@ -220,7 +218,7 @@ void coord_redis_close(struct coord_redis *redis, struct coord_redis_user *user,
     }
     COORD_ASSERT(*at == user);
     *at = user->next;
-    redis->link.users = redis->users;
+    coord__redis_link_count_users(&redis->link, redis->users);
     coord_share_drop(redis->share, &redis->shared, forked);
 }
 

@@ -16,7 +16,7 @@ static void connected(struct coord__redis_link *link, coord_ms now)
 {
     link->state = COORD__REDIS_LINK_GREETING;
     link->deadline = coord_ms_add(now, link->attempt);
-    link->reader = redisReaderCreate();
+    coord__redis_reader_start(link);
     if (link->reader == NULL) {
         struct coord_error error;
         coord_error_set(&error, COORD_E_NO_MEMORY, "out of memory: free some");

@@ -144,9 +144,7 @@ enum coord_err coord_redis_events_open(const struct coord_redis_config *config,
     }
     user->next = events->users;
     events->users = user;
-    events->link.users = user;
-    events->link.attempt =
-        user->next == NULL ? user->attempt : coord_ms_min(events->link.attempt, user->attempt);
+    coord__redis_link_count_users(&events->link, events->users);
     *out = events;
     return COORD_OK;
 }
@@ -160,7 +158,7 @@ void coord_redis_events_close(struct coord_redis_events *events, struct coord_re
     }
     COORD_ASSERT(*at == user);
     *at = user->next;
-    events->link.users = events->users;
+    coord__redis_link_count_users(&events->link, events->users);
     coord_share_drop(events->share, &events->shared, forked);
 }
 

@@ -174,10 +174,10 @@ static bool met_server(struct coord__redis_link *link, enum coord__redis_greetin
                        const redisReply *reply, coord_ms now)
 {
     struct coord_error error;
+    const bool is_info =
+        greeting == COORD__REDIS_GREET_SERVER || greeting == COORD__REDIS_GREET_REPLICATION;
     if (reply->type == REDIS_REPLY_ERROR) {
         const enum coord_err code = coord_redis_error(reply->str, &error);
-        const bool is_info =
-            greeting == COORD__REDIS_GREET_SERVER || greeting == COORD__REDIS_GREET_REPLICATION;
         if (is_info && code == COORD_E_NO_RIGHT) {
             may_not_ask(link, reply->str, now);
             return true;
@@ -185,10 +185,17 @@ static bool met_server(struct coord__redis_link *link, enum coord__redis_greetin
         coord__redis_link_fail(link, &error, now);
         return false;
     }
-    if (greeting == COORD__REDIS_GREET_SERVER && reply->type == REDIS_REPLY_STRING) {
+    if (is_info && reply->type != REDIS_REPLY_STRING) {
+        coord_error_set(&error, COORD_E_PROTOCOL,
+                        "the server answers INFO with something else: is it Redis, without a "
+                        "proxy?");
+        coord__redis_link_fail(link, &error, now);
+        return false;
+    }
+    if (greeting == COORD__REDIS_GREET_SERVER) {
         info_field(reply->str, "run_id", link->run_id, sizeof link->run_id);
     }
-    if (greeting == COORD__REDIS_GREET_REPLICATION && reply->type == REDIS_REPLY_STRING) {
+    if (greeting == COORD__REDIS_GREET_REPLICATION) {
         char role[16];
         char history[48];
         info_field(reply->str, "role", role, sizeof role);

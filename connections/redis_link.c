@@ -44,7 +44,7 @@ static coord_ms backoff(struct coord__redis_link *link, enum coord_err code)
     }
     const unsigned doublings =
         link->failures <= BACKOFF_DOUBLINGS ? link->failures - 1 : BACKOFF_DOUBLINGS;
-    coord_ms cap = coord_ms_min(BACKOFF_CAP, coord_ms_max(CAP_MIN, link->attempt / 2));
+    coord_ms cap = coord_ms_min(BACKOFF_CAP, coord_ms_max(CAP_MIN, link->shortest / 2));
     if (code == COORD_E_WRONG_PASSWORD) {
         cap = BACKOFF_LOGIN;
     }
@@ -85,11 +85,23 @@ void coord__redis_link_init(struct coord__redis_link *link, const struct coord__
     link->ops = ops;
     link->owner = owner;
     link->fd = -1;
-    link->attempt = ATTEMPT_DEFAULT;
+    coord__redis_link_count_users(link, NULL);
     /* Numbers that no other connection of this process uses, so that one descriptor number with
      * one generation is one open socket. */
     link->generation = ((uint64_t)(uintptr_t)link << 16) ^ (seed & 0xffff);
     link->random = (link->generation ^ seed) | 1;
+}
+
+void coord__redis_link_count_users(struct coord__redis_link *link,
+                                   const struct coord_redis_user *users)
+{
+    link->users = users;
+    link->attempt = users != NULL ? users->attempt : ATTEMPT_DEFAULT;
+    link->shortest = link->attempt;
+    for (const struct coord_redis_user *u = users; u != NULL; u = u->next) {
+        link->attempt = coord_ms_max(link->attempt, u->attempt);
+        link->shortest = coord_ms_min(link->shortest, u->attempt);
+    }
 }
 
 void coord__redis_link_fini(struct coord__redis_link *link, bool forked)

@@ -10,11 +10,12 @@
 
 #include "connections/redis.h"
 
+#include <hiredis/hiredis.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct redisReader;
 struct coord__redis_tls;
 
 enum {
@@ -106,14 +107,16 @@ struct coord__redis_link {
     struct coord__redis_target target;
     const struct coord_resolver *resolver;
     struct coord_resolution *resolution;
-    const struct coord_redis_user *users; /* the owner's list, for the log and the time-out */
-    coord_ms attempt;                     /* the shortest of its users' */
+    const struct coord_redis_user *users; /* the owner's list, for the log */
+    coord_ms attempt;  /* the longest of its users': a step of connecting may take so long */
+    coord_ms shortest; /* the shortest: a pause is no longer than half of it */
 
     enum coord__redis_link_state state;
     int fd; /* -1: none */
     uint64_t generation;
     struct coord__redis_tls *tls;
     struct redisReader *reader;
+    redisReplyObjectFunctions functions; /* the reader's, with a limit */
     struct coord__redis_buffer greeting;
     struct coord__redis_buffer out; /* the owner's; goes out when the link is up */
     uint64_t written;               /* bytes of `out` that went out since it is up */
@@ -151,6 +154,10 @@ struct coord__redis_link {
 void coord__redis_link_init(struct coord__redis_link *link, const struct coord__redis_link_ops *ops,
                             void *owner, uint64_t seed);
 void coord__redis_link_fini(struct coord__redis_link *link, bool forked);
+
+/* Users came or went. */
+void coord__redis_link_count_users(struct coord__redis_link *link,
+                                   const struct coord_redis_user *users);
 
 /* Be connected from now on. */
 void coord__redis_link_want(struct coord__redis_link *link, coord_ms now);
@@ -202,6 +209,9 @@ enum coord__redis_io {
     COORD__REDIS_IO_LATER,
     COORD__REDIS_IO_BROKEN /* `error` says why */
 };
+
+/* A reader that believes in no reply of too many parts; NULL without memory. */
+void coord__redis_reader_start(struct coord__redis_link *link);
 
 /* @return the descriptor, or -1 with *error. *connected: no need to wait for it. */
 int coord__redis_socket_unix(const char *path, bool *connected, struct coord_error *error);

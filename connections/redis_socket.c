@@ -19,6 +19,7 @@
 enum {
     READ_BYTES = 16 * 1024,
     READER_MAX = 4 * 1024 * 1024, /* of a reply that is not complete; ours are a few hundred */
+    REPLY_PARTS = 1024,
     FIRST_ROOM = 1024,
     MIN_SILENCE = 1000 /* ms: what TCP may wait for an acknowledgement at least */
 };
@@ -164,6 +165,42 @@ enum coord__redis_io coord__redis_socket_connected(int fd, struct coord_error *e
 }
 
 /* ---------------------------------------------------------------- reading and writing */
+
+/*
+ * A length that the server declares is reserved before its parts are there: of ours none has more
+ * than a few. hiredis limits it from 1.0 on; before, by the function that makes an array.
+ */
+#if defined(HIREDIS_MAJOR) && HIREDIS_MAJOR >= 1
+
+void coord__redis_reader_start(struct coord__redis_link *link)
+{
+    link->reader = redisReaderCreate();
+    if (link->reader != NULL) {
+        link->reader->maxelements = REPLY_PARTS;
+    }
+}
+
+#else
+
+/* Too many parts are no memory, to the reader. */
+static void *make_array(const redisReadTask *task, int parts)
+{
+    const redisReplyObjectFunctions *its_own = task->privdata;
+    return parts <= REPLY_PARTS ? its_own->createArray(task, parts) : NULL;
+}
+
+void coord__redis_reader_start(struct coord__redis_link *link)
+{
+    link->reader = redisReaderCreate();
+    if (link->reader != NULL) {
+        link->reader->privdata = link->reader->fn;
+        link->functions = *link->reader->fn;
+        link->functions.createArray = make_array;
+        link->reader->fn = &link->functions;
+    }
+}
+
+#endif
 
 static enum coord__redis_io broken(const char *what, int number, struct coord_error *error)
 {

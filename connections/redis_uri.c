@@ -196,17 +196,21 @@ enum coord_err coord__redis_target_read(const struct coord_uri *uri,
     return rc;
 }
 
+/* What tells one connection from another: the URI without options of ours, but for those of TLS. */
 char *coord__redis_share_key(const char *kind, const struct coord_uri *uri)
 {
-    const size_t start = strlen(kind);
-    const size_t bytes = strlen(uri->rest);
-    char *key = malloc(start + bytes + 2);
-    if (key != NULL) {
-        memcpy(key, kind, start);
-        key[start] = ' ';
-        memcpy(key + start + 1, uri->rest, bytes + 1);
+    static const char *const options[] = {"tls_ca", "tls_cert", "tls_key"};
+    char key[COORD_URI_MAX + 4 * COORD__REDIS_HOST_MAX];
+    size_t used = (size_t)snprintf(key, sizeof key, "%s %s", kind, uri->rest);
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        const char *value = coord_uri_option(uri, options[i]);
+        if (value != NULL && used < sizeof key) {
+            used += (size_t)snprintf(key + used, sizeof key - used, " %s", value);
+        }
     }
-    return key;
+    char *copy_of_it = used < sizeof key ? strdup(key) : NULL;
+    explicit_bzero(key, sizeof key);
+    return copy_of_it;
 }
 
 void coord__redis_share_key_free(char *key)

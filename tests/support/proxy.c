@@ -59,6 +59,7 @@ static void close_pair(struct proxy_pair *pair)
     pair->held_bytes = 0;
     pair->drop_reply = false;
     pair->keep_reply = false;
+    pair->double_reply = false;
     pair->kept_bytes = 0;
 }
 
@@ -115,6 +116,10 @@ static void from_client(struct proxy *proxy, struct proxy_pair *pair)
         proxy->drop_reply = NULL;
         pair->drop_reply = true;
     }
+    if (holds(message, bytes, proxy->double_reply)) {
+        proxy->double_reply = NULL;
+        pair->double_reply = true;
+    }
     if (holds(message, bytes, proxy->keep_reply)) {
         proxy->keep_reply = NULL;
         pair->keep_reply = true;
@@ -152,6 +157,10 @@ static void from_server(struct proxy *proxy, struct proxy_pair *pair)
         return;
     }
     send_all(pair->client, message, (size_t)count);
+    if (pair->double_reply) {
+        pair->double_reply = false;
+        send_all(pair->client, message, (size_t)count);
+    }
 }
 
 static void *run(void *ctx)
@@ -255,6 +264,13 @@ void proxy_drop_reply(struct proxy *proxy, const char *text)
 {
     pthread_mutex_lock(&proxy->lock);
     proxy->drop_reply = text;
+    pthread_mutex_unlock(&proxy->lock);
+}
+
+void proxy_double_reply(struct proxy *proxy, const char *text)
+{
+    pthread_mutex_lock(&proxy->lock);
+    proxy->double_reply = text;
     pthread_mutex_unlock(&proxy->lock);
 }
 

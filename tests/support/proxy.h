@@ -21,6 +21,7 @@ struct proxy_pair {
     int server; /* -1: free place */
     bool drop_reply;
     bool keep_reply;
+    bool double_reply;
     size_t kept_bytes;
     char kept[1024];
     size_t held_bytes;
@@ -42,6 +43,7 @@ struct proxy {
     bool refusing;
     const char *drop_request; /* containing this text: the next one is thrown away */
     const char *drop_reply;   /* to a request containing this text */
+    const char *double_reply; /* the same, twice */
     const char *keep_reply;   /* the same, but it comes later */
     unsigned requests;
     unsigned kept;
@@ -56,6 +58,9 @@ void proxy_stop(struct proxy *proxy);
 /** Throw away the next request, or the next reply to a request, that contains `text` (static). */
 void proxy_drop_request(struct proxy *proxy, const char *text);
 void proxy_drop_reply(struct proxy *proxy, const char *text);
+
+/** Deliver the next reply to a request that contains `text` (static) twice. */
+void proxy_double_reply(struct proxy *proxy, const char *text);
 
 /** Keep the next reply to a request that contains `text` (static), until it is let go. */
 void proxy_keep_reply(struct proxy *proxy, const char *text);

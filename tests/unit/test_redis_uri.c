@@ -141,6 +141,11 @@ static void test_uri__makes_one_key_for_one_server_and_login(void **state)
     assert_string_equal(key, "redis redis://a:b@h");
     coord__redis_share_key_free(key);
     coord__redis_share_key_free(NULL);
+    assert_int_equal(coord_uri_parse("rediss://h?coord.tls_ca=/a&coord.prefix=x", &uri, &error),
+                     COORD_OK);
+    key = coord__redis_share_key("redis", &uri);
+    assert_string_equal(key, "redis rediss://h /a");
+    coord__redis_share_key_free(key);
 }
 
 int main(void)
