@@ -107,23 +107,23 @@ struct coord__postgres *coord__postgres_new(const struct coord__postgres_target 
                                             const struct coord__postgres_events *events);
 
 /** NULL: nothing happens. In a forked child (`forked`) not a byte is sent. Thread: confined. */
-void coord__postgres_free(struct coord__postgres *postgres, bool forked);
+void coord__postgres_free(struct coord__postgres *pg, bool forked);
 
 /** Begin to connect; each address gets `patience` ms. Must be closed. Thread: confined. */
-void coord__postgres_open(struct coord__postgres *postgres, coord_ms patience, coord_ms now);
+void coord__postgres_open(struct coord__postgres *pg, coord_ms patience, coord_ms now);
 
 /** Close without an event. Closed already: nothing happens. Thread: confined. */
-void coord__postgres_close(struct coord__postgres *postgres);
+void coord__postgres_close(struct coord__postgres *pg);
 
 /** This host will not do: try the next one, or end with `why`. Thread: confined. */
-void coord__postgres_refuse(struct coord__postgres *postgres, const struct coord_error *why,
+void coord__postgres_refuse(struct coord__postgres *pg, const struct coord_error *why,
                             coord_ms now);
 
 /** Read, let time pass, write; events come from here. Thread: confined. */
-void coord__postgres_process(struct coord__postgres *postgres, coord_ms now);
+void coord__postgres_process(struct coord__postgres *pg, coord_ms now);
 
-bool coord__postgres_is_closed(const struct coord__postgres *postgres); /* Thread: confined. */
-bool coord__postgres_is_open(const struct coord__postgres *postgres);   /* Thread: confined. */
+bool coord__postgres_is_closed(const struct coord__postgres *pg); /* Thread: confined. */
+bool coord__postgres_is_open(const struct coord__postgres *pg);   /* Thread: confined. */
 
 /**
  * Send a statement with its Sync.
@@ -133,22 +133,21 @@ bool coord__postgres_is_open(const struct coord__postgres *postgres);   /* Threa
  * Thread: confined.   Blocks: never.   Allocates: libpq's buffers.   Calls back: never.
  * Source: docs/architecture.md#connections, tests/contract/test_postgres.c.
  */
-bool coord__postgres_send(struct coord__postgres *postgres,
+bool coord__postgres_send(struct coord__postgres *pg,
                           const struct coord__postgres_statement *statement, int count,
                           const char *const *values);
 
 /** What to wait for. @return 0 or 1. Thread: confined. */
-size_t coord__postgres_descriptor(const struct coord__postgres *postgres,
-                                  struct coord_descriptor *out);
+size_t coord__postgres_descriptor(const struct coord__postgres *pg, struct coord_descriptor *out);
 
 /** When process() is due without an event. Thread: confined. */
-coord_ms coord__postgres_deadline(const struct coord__postgres *postgres);
+coord_ms coord__postgres_deadline(const struct coord__postgres *pg);
 
 /** The server's process as the login told it; behind a pooler it is not. Thread: confined. */
-int coord__postgres_backend(const struct coord__postgres *postgres);
+int coord__postgres_backend(const struct coord__postgres *pg);
 
 /** Such as 150007; 0 while closed. Thread: confined. */
-int coord__postgres_version(const struct coord__postgres *postgres);
+int coord__postgres_version(const struct coord__postgres *pg);
 
 /** The text of one value; "" where it is null, or not there. Thread: any. */
 const char *coord__postgres_text(const PGresult *rows, int row, int column);

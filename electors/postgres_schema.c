@@ -7,7 +7,8 @@
  * kept free. collate "C": no change of the system's collations can break the key. */
 static const char table_text[] =
     "create table coord.term (\n"
-    "  name           text collate \"C\" primary key check (octet_length(name) between 1 and 765),\n"
+    "  name           text collate \"C\" primary key\n"
+    "                 check (octet_length(name) between 1 and 765),\n"
     "  key            bigint not null constraint term_key unique check (key >= 0),\n"
     "  format         smallint not null default 1,\n"
     "  fence          bigint not null check (fence > 0),\n"

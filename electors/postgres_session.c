@@ -104,6 +104,7 @@ enum coord_err coord__postgres_session_join(struct coord__postgres_elector *elec
         if (rc != COORD_OK) {
             return rc;
         }
+        COORD_ASSERT(session != NULL);
         coord_share_put(config->share, &session->shared);
     }
     for (struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
