@@ -357,7 +357,8 @@ COORD_API enum coord_err coord_election_report_health(struct coord_election *ele
 /* ---- callbacks ---- */
 
 /**
- * Be told of every edge of every term. Callbacks run one at a time, in the order of registration.
+ * Be told of every edge of every term. Callbacks run one at a time, in the order of registration;
+ * work that lasts belongs on a thread of the host's, or nobody can be told that it has to end.
  * One that is added while an edge is being told hears of the next. Unless explicit_ack is set, the
  * return of all callbacks from a stopping edge, or else from the stopped edge, acknowledges the
  * term. Where no callback is registered, only calls acknowledge, or the term's hard deadline.

@@ -42,6 +42,25 @@ static void test_watchdog__barks_once_when_hard_passes_unacknowledged(void **sta
     drive_until_reason(f, COORD_REASON_NOT_STANDING);
 }
 
+static void test_watchdog__wakes_the_loop_by_itself_after_a_lost_term(void **state)
+{
+    struct fixture *f = *state;
+    f->config.explicit_ack = true;
+    f->config.watchdog = bark;
+    f->config.watchdog_ctx = f;
+    open_fake(f);
+    assert_int_equal(coord_election_try_acquire(f->election, GUARD, NULL), COORD_OK);
+    const coord_ms hard = coord_clock_now() + coord_election_claim(f->election).remaining;
+    atomic_store(&f->store.lost, true);
+    assert_int_equal(coord_election_renew(f->election, GUARD, NULL), COORD_E_NOT_LEADER);
+    struct pollfd wait = {.fd = coord_runtime_fd(f->runtime), .events = POLLIN};
+    while (f->barks == 0) { /* nothing is left to wait for but this deadline */
+        assert_int_equal(poll(&wait, 1, GUARD), 1);
+        assert_int_equal(coord_runtime_process(f->runtime), COORD_OK);
+    }
+    assert_true(coord_clock_now() + 1 >= hard);
+}
+
 static void test_watchdog__stays_silent_when_the_callbacks_return(void **state)
 {
     struct fixture *f = *state;
@@ -124,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_watchdog__barks_once_when_hard_passes_unacknowledged),
+        TEST(test_watchdog__wakes_the_loop_by_itself_after_a_lost_term),
         TEST(test_watchdog__stays_silent_when_the_callbacks_return),
         TEST(test_watchdog__aborts_where_it_was_told_to),
         TEST(test_election__a_child_forked_in_a_callback_finds_its_way_out),
