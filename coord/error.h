@@ -39,6 +39,9 @@ enum coord_error_class {
     X(VERSION_MISMATCH, -11, USAGE, "the libraries are of different versions")                   \
     X(DUPLICATE_ELECTION, -12, USAGE, "this election is already stood for over this connection") \
     X(BAD_MESSAGE, -13, USAGE, "the message cannot be read")                                     \
+    X(NOT_SUPPORTED, -14, USAGE, "this broker cannot do that")                                   \
+    X(BAD_TOPIC, -15, USAGE, "a topic is 1 to 255 printable characters without blanks")          \
+    X(TOO_LARGE, -16, USAGE, "the message is too large")                                         \
     X(NO_MEMORY, -20, SYSTEM, "out of memory")                                                   \
     X(SYSTEM, -21, SYSTEM, "the operating system refused")                                       \
     X(FORKED, -22, STATE, "the object belongs to the parent process")                            \
@@ -48,6 +51,7 @@ enum coord_error_class {
     X(TIMEOUT, -26, STATE, "the time was up")                                                    \
     X(BUSY, -27, STATE, "a callback still runs")                                                 \
     X(LIMIT, -28, STATE, "a limit is reached")                                                   \
+    X(LEASE_LOST, -29, STATE, "the lease of the partition is another's")                         \
     X(UNREACHABLE, -40, RETRY, "the server cannot be reached")                                   \
     X(NO_ANSWER, -41, RETRY, "the server did not answer in time")                                \
     X(SERVER_STARTING, -42, RETRY, "the server is not ready yet")                                \
