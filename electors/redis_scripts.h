@@ -62,7 +62,7 @@ struct coord__redis_script {
  * @param verb  any but NONE.
  * @return      static.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/redis.md, tests/fault/test_redis_scripts.c.
+ * Source: docs/redis.md, tests/fault/test_redis_acquire.c, test_redis_scripts.c.
  */
 const struct coord__redis_script *coord__redis_script(enum coord_verb verb);
 
