@@ -67,7 +67,8 @@ void coord_coordinator_finish(struct coord_coordinator *coordinator, coord_ms no
 {
     if (!coordinator->finishing) {
         coordinator->finishing = true;
-        coordinator->finished = coordinator->config.observer; /* who says nothing has no last word */
+        /* Who says nothing has no last word. */
+        coordinator->finished = coordinator->config.observer;
         coordinator->finish_at = now;
     }
 }
