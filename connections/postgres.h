@@ -100,7 +100,7 @@ PGconn *coord__postgres_target_connect(const struct coord__postgres_target *targ
  * @param events    copied.
  * @return          NULL: no memory.
  * Thread: confined.   Blocks: never.   Allocates: once.   Calls back: never.
- * Source: docs/architecture.md#connections, tests/contract/test_postgres.c.
+ * Source: docs/postgres.md#terms, tests/contract/test_postgres.c.
  */
 struct coord__postgres *coord__postgres_new(const struct coord__postgres_target *target,
                                             const struct coord_resolver *resolver,
@@ -131,7 +131,7 @@ bool coord__postgres_is_open(const struct coord__postgres *pg);   /* Thread: con
  * @param values  `count` texts, NULL is SQL's null; borrowed for the call.
  * @return        false: it did not leave; process() will say that the session has ended.
  * Thread: confined.   Blocks: never.   Allocates: libpq's buffers.   Calls back: never.
- * Source: docs/architecture.md#connections, tests/contract/test_postgres.c.
+ * Source: docs/postgres.md#terms, tests/contract/test_postgres.c.
  */
 bool coord__postgres_send(struct coord__postgres *pg,
                           const struct coord__postgres_statement *statement, int count,

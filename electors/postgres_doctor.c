@@ -228,7 +228,7 @@ static PGconn *connect_to(const struct coord__postgres_target *target, struct re
     return conn;
 }
 
-static bool gets(PGconn *conn, const char *text)
+static bool says_yes(PGconn *conn, const char *text)
 {
     PGresult *result = PQexec(conn, text);
     const bool yes = coord__postgres_text(result, 0, 0)[0] == 't';
@@ -248,11 +248,11 @@ static bool runs(PGconn *conn, const char *text)
 static bool share_a_lock(PGconn *one, PGconn *two)
 {
     static const char take[] = "select pg_try_advisory_lock(-7164775571986147443)";
-    const bool first = gets(one, take);
-    const bool second = gets(two, take);
-    gets(one, "select pg_advisory_unlock(-7164775571986147443)");
+    const bool first = says_yes(one, take);
+    const bool second = says_yes(two, take);
+    says_yes(one, "select pg_advisory_unlock(-7164775571986147443)");
     if (second) {
-        gets(two, "select pg_advisory_unlock(-7164775571986147443)");
+        says_yes(two, "select pg_advisory_unlock(-7164775571986147443)");
     }
     return first && second;
 }
