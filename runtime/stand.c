@@ -94,7 +94,7 @@ enum coord_err coord_election_report_health(struct coord_election *election, boo
 static bool settled(struct coord_election *election, void *ctx)
 {
     (void)ctx;
-    return coord_lease_settled(election->lease) && election->runtime->told != election;
+    return coord_lease_settled(election->lease); /* an edge that is being told is not done */
 }
 
 static enum coord_stop outcome(const struct coord_election *election, bool held)

@@ -165,6 +165,10 @@ static void close_it(void *ctx, struct coord_election *election, const struct co
     struct caller *caller = ctx;
     (void)edge;
     coord_election_close(election);
+    /* It lives until we return, and leads no more. */
+    if (coord_election_is_leader(election)) {
+        atomic_store(&caller->wrong, __LINE__);
+    }
     atomic_fetch_add(&caller->calls, 1);
 }
 
@@ -183,6 +187,7 @@ static void a_callback_may_close_its_election(struct suite_world *world)
     suite_until(world, was_called, &caller);
     suite_drive(world, 20);
     assert_int_equal(caller.calls, 1);
+    assert_int_equal(caller.wrong, 0);
     assert_int_equal(suite_count(side), 0);
     suite_open(world, 0); /* the runtime is as good as before */
 }
@@ -381,6 +386,29 @@ static void stop_without_an_acknowledgement_says_lapsing(struct suite_world *wor
     assert_int_equal(how, COORD_STOP_RELEASED);
 }
 
+static void dawdle(void *ctx, struct coord_election *election, const struct coord_edge *edge)
+{
+    const struct timespec pause = {.tv_nsec = 30000000};
+    (void)ctx;
+    (void)election;
+    if (edge->kind != COORD_EDGE_STARTED) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+static void release_and_stop_return_after_the_callbacks(struct suite_world *world)
+{
+    struct suite_side *side = suite_open(world, 0);
+    assert_int_equal(coord_election_on_edge(side->election, dawdle, side), COORD_OK);
+    suite_listen(side);
+    suite_win(side);
+    assert_int_equal(coord_election_release(side->election, GUARD, NULL), COORD_OK);
+    assert_int_equal(suite_count(side), 5);
+    suite_win(side);
+    assert_int_equal(coord_election_stop(side->election, GUARD, NULL), COORD_OK);
+    assert_int_equal(suite_count(side), 10);
+}
+
 static void sleep_through(void *ctx, struct coord_election *election, const struct coord_edge *edge)
 {
     const struct suite_side *side = ctx;
@@ -428,6 +456,8 @@ const struct suite_case suite_hosts[] = {
     {"an_explicit_acknowledgement_is_waited_for", an_explicit_acknowledgement_is_waited_for,
      SUITE_THREADS | SUITE_LOOP, false},
     {"stop_without_an_acknowledgement_says_lapsing", stop_without_an_acknowledgement_says_lapsing,
+     SUITE_ALL, false},
+    {"release_and_stop_return_after_the_callbacks", release_and_stop_return_after_the_callbacks,
      SUITE_ALL, false},
     {"a_slow_callback_delays_no_renewal", a_slow_callback_delays_no_renewal, SUITE_THREADS, false},
     {NULL, NULL, 0, false},

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * tests/unit/test_election_process.c - watchdogs, and a fork in an awkward place.
  */
+#include "electors/memory.h"
 #include "tests/support/election_fixture.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -139,6 +141,46 @@ static void test_election__a_child_forked_in_a_callback_finds_its_way_out(void *
     assert_true(coord_election_is_leader(f->election));
 }
 
+static void *renew_often(void *ctx)
+{
+    struct fixture *f = ctx;
+    while (atomic_load(&f->barks) == 0) {
+        if (coord_election_renew(f->election, GUARD, NULL) != COORD_OK) {
+            return NULL;
+        }
+    }
+    return f;
+}
+
+static void test_election__a_fork_finds_every_list_whole(void **state)
+{
+    struct fixture *f = *state;
+    pthread_t thread;
+    void *result = NULL;
+    f->config.ttl = 60000;
+    assert_int_equal(coord_election_open_backend(f->runtime, coord_memory_elector(), NULL,
+                                                 &f->config, &f->election, NULL),
+                     COORD_OK);
+    assert_int_equal(coord_runtime_start(f->runtime, NULL), COORD_OK);
+    assert_int_equal(coord_election_wait(f->election, GUARD, NULL), COORD_OK);
+    assert_int_equal(pthread_create(&thread, NULL, renew_often, f), 0);
+    for (int i = 0; i < 200; i++) { /* whatever the threads are at just now */
+        int status = -1;
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(20); /* the end of one that waits for a lock that nobody holds */
+            coord_election_close(f->election);
+            coord_runtime_free(f->runtime);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&f->barks, 1);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +188,7 @@ int main(void)
         TEST(test_watchdog__wakes_the_loop_by_itself_after_a_lost_term),
         TEST(test_watchdog__stays_silent_when_the_callbacks_return),
         TEST(test_watchdog__aborts_where_it_was_told_to),
+        TEST(test_election__a_fork_finds_every_list_whole),
         TEST(test_election__a_child_forked_in_a_callback_finds_its_way_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
