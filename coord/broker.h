@@ -71,11 +71,12 @@ enum coord_broker_drop {
     COORD_BROKER_DROP_SLOW_MEMBER = 4, /* to one of many: another process does not read */
     COORD_BROKER_DROP_DAMAGED = 5,     /* came in, but not in the form of this broker */
     COORD_BROKER_DROP_INCOMPLETE = 6,  /* came in, but not all of its parts */
-    COORD_BROKER_DROP_NO_MEMORY = 7
+    COORD_BROKER_DROP_NO_MEMORY = 7,
+    COORD_BROKER_DROP_BROKEN = 8 /* sent, and the connection broke before it was answered */
 };
 
 enum {
-    COORD_BROKER_DROPS = 8
+    COORD_BROKER_DROPS = 9
 };
 
 /** How the connection is, and what went over it. */

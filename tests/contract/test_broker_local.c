@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * tests/contract/test_broker_local.c - the contract of all buses over local.
+ */
+#include "brokers/local.h"
+#include "tests/contract/broker_suite.h"
+
+#include <stdlib.h>
+
+static char folder[64];
+static char text[128];
+
+static void start(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/coord-bus-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(text, sizeof text, "local:%s/bus", folder);
+}
+
+/* What is left in it fails the test: each member removes its socket. */
+static void stop(void)
+{
+    assert_int_equal(rmdir(text + strlen("local:")), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static const char *uri(void)
+{
+    return text;
+}
+
+int main(void)
+{
+    const struct bus_store store = {
+        .name = "local", .ops = coord_local_broker, .start = start, .stop = stop, .uri = uri};
+    return bus_suite_run(&store);
+}
