@@ -287,6 +287,11 @@ bool coord_redis_is_up(const struct coord_redis *redis)
     return redis->link.state == COORD__REDIS_LINK_UP;
 }
 
+const struct coord_error *coord_redis_trouble(const struct coord_redis *redis)
+{
+    return &redis->link.error;
+}
+
 /* Take the unwritten bytes of an entry out of the stream, and the entry out of the queue. */
 static void cut_entry(struct coord_redis *redis, size_t index)
 {

@@ -107,6 +107,9 @@ void coord_redis_flush(struct coord_redis *redis, coord_ms now);
 /** Commands go out at once. Thread: confined. */
 bool coord_redis_is_up(const struct coord_redis *redis);
 
+/** Why it is not up; code COORD_OK: no reason yet. Borrowed until process(). Thread: confined. */
+const struct coord_error *coord_redis_trouble(const struct coord_redis *redis);
+
 /** Take an answered, failed or unknown call back to IDLE; frees its reply. Thread: confined. */
 void coord_redis_call_clear(struct coord_redis_call *call);
 
@@ -153,7 +156,12 @@ uint64_t coord_redis_run(const struct coord_redis *redis, coord_ms now, char *ou
 struct coord_redis_listener {
     struct coord_redis_listener *next;
     char channel[COORD__REDIS_CHANNEL_MAX];
-    bool heard; /* a message came, or the subscription (again) began; the owner takes it back */
+    bool heard;    /* a message came, or the subscription (again) began; the owner takes it back */
+    bool in_force; /* the server has said so, over the connection that there is now */
+    /* NULL: a hint is enough. Called for each message, from whoever's process() reads it. Where one
+     * listener has it the connection is also looked after: a silent one is asked, and replaced. */
+    void (*message)(struct coord_redis_listener *listener, const void *bytes, size_t count);
+    void *ctx; /* the owner's */
 };
 
 /** As coord_redis_open(), for the connection that listens. */
@@ -186,6 +194,9 @@ void coord_redis_events_process(struct coord_redis_events *events, coord_ms now)
 
 /** As coord_redis_deadline(). */
 coord_ms coord_redis_events_deadline(const struct coord_redis_events *events);
+
+/** As coord_redis_trouble(). */
+const struct coord_error *coord_redis_events_trouble(const struct coord_redis_events *events);
 
 /** As coord_redis_descriptor(). */
 bool coord_redis_events_descriptor(const struct coord_redis_events *events,

@@ -201,6 +201,12 @@ static bool dispatch(struct coord__redis_link *link, coord_ms now)
     return false;
 }
 
+/* What somebody sends to a channel must not fill our memory. */
+static bool too_much(const struct coord__redis_link *link)
+{
+    return link->reader_max > 0 && link->reader->len - link->reader->pos > link->reader_max;
+}
+
 static void broken(struct coord__redis_link *link, const struct coord_error *error, coord_ms now)
 {
     if (link->state == COORD__REDIS_LINK_UP) {
@@ -244,6 +250,14 @@ static bool talk(struct coord__redis_link *link, coord_ms now)
             break;
         }
         if (!dispatch(link, now)) {
+            return true;
+        }
+        if (too_much(link)) {
+            coord_error_set(&error, COORD_E_PROTOCOL,
+                            "somebody sends messages of more than %zu bytes to our channels: the "
+                            "connection is made again without them",
+                            link->reader_max);
+            broken(link, &error, now);
             return true;
         }
     }

@@ -116,6 +116,7 @@ struct coord__redis_link {
     uint64_t generation;
     struct coord__redis_tls *tls;
     struct redisReader *reader;
+    size_t reader_max; /* bytes of one reply that is not complete yet; 0: no limit */
     redisReplyObjectFunctions functions; /* the reader's, with a limit */
     struct coord__redis_buffer greeting;
     struct coord__redis_buffer out; /* the owner's; goes out when the link is up */
