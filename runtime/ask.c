@@ -53,6 +53,7 @@ static uint64_t answered(const struct coord_lease *lease)
 
 struct attempt {
     uint64_t answered; /* before it: an answer that counts comes later */
+    uint64_t terms;    /* before it */
     enum coord_err code;
 };
 
@@ -63,6 +64,12 @@ static bool attempt_decided(struct coord_election *election, void *ctx)
     const struct coord_claim claim = coord_lease_claim(lease, coord_clock_now());
     if (claim.leading) {
         attempt->code = claim.stopping ? COORD_E_NOT_LEADER : COORD_OK;
+        return true;
+    }
+    if (!lease->standing || lease->terms != attempt->terms) {
+        /* Won, and over again before anybody looked: a callback took long, or the session ended.
+         * Or somebody withdrew. No answer would come. */
+        attempt->code = COORD_E_NOT_LEADER;
         return true;
     }
     if (answered(lease) <= attempt->answered || lease->term.state != COORD__TERM_NONE) {
@@ -98,7 +105,9 @@ enum coord_err coord_election_try_acquire(struct coord_election *election, coord
     election->silent = false;
     acknowledge_ended_term(election, now);
     const bool stood = election->lease->standing;
-    struct attempt attempt = {.answered = answered(election->lease), .code = COORD_E_TIMEOUT};
+    struct attempt attempt = {.answered = answered(election->lease),
+                              .terms = election->lease->terms,
+                              .code = COORD_E_TIMEOUT};
     if (!stood) {
         election->one_term = true;
         coord_lease_stand(election->lease, now);

