@@ -37,6 +37,9 @@ static void kill_it(struct sim_process *process)
 
 void sim_withdraw(struct sim_process *process)
 {
+    if (process->leaving) {
+        return;
+    }
     SIM_TRACE(process->world, "p%u withdraws", process->index);
     process->leaving = true;
     process->settled = false;

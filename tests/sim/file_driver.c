@@ -150,13 +150,14 @@ static bool is_cut(struct file_state *state)
     return cut;
 }
 
-/* Not for long, or for as long as a process can be stopped. */
+/* Not for long, or for as long as a process can be stopped; a signal does not interrupt a write. */
 static void cut(struct file_state *state, coord_ms now)
 {
     struct sim_process *process = state->process;
     struct sim_world *world = process->world;
-    sim_us takes = 10 + sim_below(&world->random, 200);
-    if (sim_has(world, SIM_FAULT_PAUSE) && sim_chance(&world->random, 1, 40)) {
+    const bool writes = world->disk.opens[process->index].half;
+    sim_us takes = 10 + sim_below(&world->random, writes ? 3000 : 200);
+    if (!writes && sim_has(world, SIM_FAULT_PAUSE) && sim_chance(&world->random, 1, 40)) {
         takes = sim_below(&world->random, 3 * world->profile.lease_max * 1000);
         SIM_TRACE(world, "p%u is stopped between two steps", process->index);
     }
@@ -198,6 +199,8 @@ static void go_on(struct coord_elector *elector, struct file_state *state, coord
     for (int i = 0; i < STEPS_MAX; i++) {
         const enum coord__file_step step = coord__file_terms_step(&state->terms, now, wall_us);
         if (step == COORD__FILE_DONE) {
+            state->cut = false; /* it does not go on before its write is whole */
+            sim_disk_finish(&world->disk, state->process->index);
             answer(elector, state, now);
             return;
         }
@@ -326,6 +329,9 @@ static void fini(struct coord_elector *elector, bool forked)
     struct sim_disk *disk = disk_of(state);
     const int inode = disk->opens[process].inode;
     (void)forked;
+    if (!state->process->world->crashes) {
+        sim_disk_finish(disk, process);
+    }
     sim_disk_close(disk, process);
     tell_watchers(state->process->world, inode, process);
 }

@@ -145,6 +145,7 @@ static void redis_suffers(struct sim_world *world, enum sim_fault fault)
 static void reboot(struct sim_world *world)
 {
     SIM_TRACE(world, "the host starts anew");
+    world->crashes = true;
     for (size_t i = 0; i < world->profile.processes; i++) {
         struct sim_process *process = &world->processes[i];
         if (process->elector != NULL) {
@@ -154,6 +155,7 @@ static void reboot(struct sim_world *world)
         process->clock.since = world->now;
         sim_plan(world, some_time(world, world->profile.lease_max), SIM_EVENT_BOOT, i, 0);
     }
+    world->crashes = false;
     world->disk.boot++;
     if (sim_chance(&world->random, 1, 2)) {
         sim_disk_restore(&world->disk);

@@ -238,6 +238,7 @@ struct sim_world {
     sim_us quiet_from; /* what stands still until then arrives */
     bool quiet;
     bool over;
+    bool crashes; /* the host: what was being written is written in part */
     FILE *trace; /* NULL: none */
     struct sim_process processes[SIM_PROCESSES];
     struct sim_net net;
