@@ -16,14 +16,15 @@ enum {
 };
 
 struct fake_store {
-    enum coord_outcome acquire; /* 0: GRANTED */
-    enum coord_outcome renew;   /* 0: RENEWED */
-    enum coord_outcome release; /* 0: DONE */
-    enum coord_err code;        /* with FAILED and UNKNOWN */
-    atomic_bool silent;         /* answers nothing */
-    atomic_bool lost;           /* tells once that the term is gone */
-    uint64_t fence;             /* of the newest grant */
-    int fd;                     /* what to wait for; 0: nothing */
+    enum coord_outcome acquire;             /* 0: GRANTED */
+    enum coord_outcome renew;               /* 0: RENEWED */
+    enum coord_outcome release;             /* 0: DONE */
+    enum coord_err code;                    /* with FAILED and UNKNOWN */
+    atomic_bool silent;                     /* answers nothing */
+    atomic_bool lost;                       /* tells once that the term is gone */
+    const struct coord_observation *leader; /* told with every answer, true or not */
+    uint64_t fence;                         /* of the newest grant */
+    int fd;                                 /* what to wait for; 0: nothing */
     uint64_t generation;
     atomic_uint processed;
     atomic_uint requests[FAKE_VERBS]; /* by verb */
@@ -106,7 +107,8 @@ static inline void fake_process(struct coord_elector *elector, coord_ms now)
     if (fake->request.verb == COORD_VERB_NONE || atomic_load(&store->silent)) {
         return;
     }
-    struct coord_reply reply = {.id = fake->request.id, .retry_in = COORD_NEVER};
+    struct coord_reply reply = {
+        .id = fake->request.id, .retry_in = COORD_NEVER, .leader = store->leader};
     reply.outcome = fake_outcome(fake);
     if (reply.outcome == COORD_GRANTED) {
         reply.fence = ++store->fence;

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+enum {
+    READS = 1000000
+};
+
 struct race {
     struct coord__cell *cell;
     atomic_bool end;
@@ -38,7 +42,7 @@ static void test_cell__is_read_whole_while_it_is_written(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, read_often, &race), 0);
     }
-    for (uint64_t n = 1; atomic_load(&race.reads) < 20000; n++) {
+    for (uint64_t n = 1; atomic_load(&race.reads) < READS; n++) {
         const struct coord__published what = {
             .hard = n, .term = n, .fence = n, .stopping = n % 2 == 1};
         coord__cell_write(race.cell, &what);
