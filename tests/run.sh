@@ -18,10 +18,14 @@ failed=0
 skipped=0
 bad=
 
-# The sum of the numbers on the closing lines "[  WORD  ] N test(s)".
+# The sum of the numbers on the closing lines "[  WORD  ] N test(s)"; newer releases of cmocka name
+# the group before the number.
 closing() {
-    awk -v word="$1" '$1 == "[" && $2 == word && $5 ~ /^test\(s\)/ {sum += $4} END {print sum + 0}' \
-        "$2"
+    awk -v word="$1" '
+        $1 == "[" && $2 == word && $3 == "]" && match($0, / [0-9]+ test\(s\)/) {
+            sum += substr($0, RSTART, RLENGTH)
+        }
+        END {print sum + 0}' "$2"
 }
 
 for item; do
@@ -38,7 +42,7 @@ for item; do
     f=$(closing FAILED "$log")
     s=$(closing SKIPPED "$log")
     why=
-    if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
+    if [ "$took" -ge "$limit" ]; then
         why="not done after $limit s"
     elif [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
         why="ended with status $status"

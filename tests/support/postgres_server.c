@@ -153,11 +153,16 @@ static pid_t launch(const char *folder, const char *program, const char *const *
     dup2(null, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
-    /* execv() takes char *const *, and changes none of them. */
+    /* By its whole path, as PostgreSQL's programs look for each other beside it. execv() takes
+     * char *const *, and changes none of them. */
+    const char *line[ARGUMENTS + 1] = {path};
+    for (size_t i = 1; i < ARGUMENTS && arguments[i] != NULL; i++) {
+        line[i] = arguments[i];
+    }
     union {
         const char *const *from;
         char *const *to;
-    } cast = {.from = arguments};
+    } cast = {.from = line};
     execv(path, cast.to);
     _exit(127);
 }
