@@ -6,7 +6,7 @@
 
 #include "tests/support/fleet.h"
 
-#define TTL 600
+#define TTL 1000
 
 extern struct fleet fleet;
 extern char base[64];   /* of this test */
