@@ -39,6 +39,13 @@ static enum coord__file_step newer(struct coord__file_terms *terms)
     return coord__file_failed(terms);
 }
 
+static void see_fence(struct coord__file_terms *terms, const struct coord__file_term *term)
+{
+    if (term->fence > terms->leader.last_fence) {
+        terms->leader.last_fence = term->fence;
+    }
+}
+
 static void find_newest(struct coord__file_terms *terms)
 {
     terms->newest = 0;
@@ -46,9 +53,7 @@ static void find_newest(struct coord__file_terms *terms)
         if (terms->ring[i].number > terms->newest) {
             terms->newest = terms->ring[i].number;
         }
-        if (terms->ring[i].fence > terms->leader.last_fence) {
-            terms->leader.last_fence = terms->ring[i].fence;
-        }
+        see_fence(terms, &terms->ring[i]);
     }
     terms->top = terms->newest > terms->mine.term.number ? terms->newest : terms->mine.term.number;
 }
@@ -174,7 +179,7 @@ enum coord__file_step coord__file_look(struct coord__file_terms *terms,
         const uint8_t *block = terms->blocks + (size_t)i * COORD__FILE_BLOCK;
         /* Most slots are lower and need no checksum: a higher one that was written before we
          * looked shows its number, and one that is being written now will see ours. */
-        if (coord__file_slot_peek(block) <= terms->above) {
+        if (!terms->look_fences && coord__file_slot_peek(block) <= terms->above) {
             terms->rereads = 0;
             continue;
         }
@@ -182,10 +187,13 @@ enum coord__file_step coord__file_look(struct coord__file_terms *terms,
         if (read_again(terms, kind)) {
             return COORD__FILE_MORE;
         }
-        if (kind == COORD__FILE_SOUND || kind == COORD__FILE_NEWER) {
+        if (kind == COORD__FILE_SOUND && term.number <= terms->above) {
+            see_fence(terms, &term);
+        } else if (kind == COORD__FILE_SOUND || kind == COORD__FILE_NEWER) {
             return coord__file_go(terms, (enum coord__file_phase)terms->then_found);
         }
         terms->look_locks = terms->look_locks || kind == COORD__FILE_TORN;
+        terms->foreign = terms->foreign || (terms->look_fences && kind == COORD__FILE_TORN);
     }
     if (terms->cursor < COORD__FILE_SLOTS) {
         return COORD__FILE_MORE;

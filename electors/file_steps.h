@@ -3,7 +3,7 @@
  *
  *   ACQUIRE  DROP read formers LOCK look WRITE_TEXTS WRITE_SLOT look TAKEN earlier GRANT
  *   INIT     read formers LOCK look WRITE_TEXTS WRITE_SLOT unlock
- *   OBSERVE  read
+ *   OBSERVE  DROP read
  *   ASK      read ASK_WRITE ASK_READ touch
  *   RENEW    RENEW RENEW_WRITE look RENEW_ASK earlier RENEW_OWED
  *   RELEASE  RELEASE RELEASE_TEXTS RELEASE_WRITE unlock

@@ -10,13 +10,22 @@ enum {
     RESTARTS = 4 /* of one request, when others are faster */
 };
 
+/* Whoever only looks on, of a worse rank, must not keep the file, or the number, of an attempt
+ * that is over. */
+static bool is_over(const struct coord__file_terms *terms)
+{
+    return terms->mine.term.number != 0 &&
+           (terms->request.verb == COORD_VERB_ACQUIRE || terms->half ||
+            terms->request.attempt > terms->mine.attempt);
+}
+
 /* The byte of a term that is over; the host has acknowledged that, or it never led. */
 enum coord__file_step coord__file_drop(struct coord__file_terms *terms,
                                        const struct coord__file_time *at)
 {
     (void)at;
-    return terms->mine.term.number != 0 ? coord__file_go_unlock(terms, COORD__FILE_OPEN)
-                                        : coord__file_go(terms, COORD__FILE_OPEN);
+    return is_over(terms) ? coord__file_go_unlock(terms, COORD__FILE_OPEN)
+                          : coord__file_go(terms, COORD__FILE_OPEN);
 }
 
 enum coord__file_step coord__file_open(struct coord__file_terms *terms,
@@ -95,9 +104,11 @@ enum coord__file_step coord__file_lock(struct coord__file_terms *terms,
     terms->mine.attempt = terms->request.attempt;
     terms->half = true;
     /* We may have been stopped since we chose the number: then the ring has gone on, and our slot
-     * may be another term's. Whoever passes from here on sees our byte. */
+     * may be another term's; or one that we took for dead has written its slot, and its fence is
+     * above those that we know. Whoever passes from here on sees our byte. */
     coord__file_go_look(terms, terms->number - 1, COORD__FILE_WRITE_TEXTS, COORD__FILE_GIVE_UP);
     terms->look_locks = true;
+    terms->look_fences = true;
     return COORD__FILE_MORE;
 }
 
@@ -132,15 +143,29 @@ enum coord__file_step coord__file_write_slot(struct coord__file_terms *terms,
         terms->reply.outcome = COORD_DONE;
         return coord__file_go_unlock(terms, COORD__FILE_FINISH);
     }
-    return coord__file_go_look(terms, terms->number, COORD__FILE_TAKEN, COORD__FILE_GIVE_UP);
+    /* One that has locked a higher byte may have read our slot before it had our fence. */
+    coord__file_go_look(terms, terms->number, COORD__FILE_TAKEN, COORD__FILE_GIVE_UP);
+    terms->look_locks = true;
+    return COORD__FILE_MORE;
 }
 
 /* ---------------------------------------------------------------- what it waits for */
 
+/* We may have been stopped since the file was opened, and another one lies in its place: whoever
+ * made that one has a fence and a debt that know nothing of us. */
 enum coord__file_step coord__file_taken(struct coord__file_terms *terms,
                                         const struct coord__file_time *at)
 {
     (void)at;
+    const struct coord__file_io *io = &terms->config.io;
+    const enum coord_err rc = io->check(io->ctx, &terms->reply.error);
+    if (rc == COORD_E_FOREIGN_RECORD) {
+        terms->reply.error.code = COORD_OK;
+        return coord__file_go(terms, COORD__FILE_GIVE_UP);
+    }
+    if (rc != COORD_OK) {
+        return coord__file_failed(terms);
+    }
     return coord__file_go_earlier(terms, terms->number, COORD__FILE_GRANT);
 }
 
@@ -160,6 +185,7 @@ enum coord__file_step coord__file_grant(struct coord__file_terms *terms,
             return coord__file_failed(terms);
         }
     }
+    terms->half = false;
     return coord__file_done(terms, COORD_GRANTED);
 }
 

@@ -56,7 +56,7 @@ static const coord__file_phase_fn phases[COORD__FILE_PHASES] = {
 static const enum coord__file_phase first_phase[] = {
     [COORD_VERB_NONE] = COORD__FILE_IDLE,   [COORD_VERB_ACQUIRE] = COORD__FILE_DROP,
     [COORD_VERB_RENEW] = COORD__FILE_RENEW, [COORD_VERB_RELEASE] = COORD__FILE_RELEASE,
-    [COORD_VERB_UNDO] = COORD__FILE_UNDO,   [COORD_VERB_OBSERVE] = COORD__FILE_OPEN,
+    [COORD_VERB_UNDO] = COORD__FILE_UNDO,   [COORD_VERB_OBSERVE] = COORD__FILE_DROP,
     [COORD_VERB_ASK] = COORD__FILE_OPEN,    [COORD_VERB_INIT] = COORD__FILE_OPEN,
 };
 
@@ -97,7 +97,6 @@ void coord__file_terms_begin(struct coord__file_terms *terms, const struct coord
     terms->successor_bytes = raw_of(request->successor, terms->successor);
     terms->request.successor = NULL;
     terms->restarts = 0;
-    terms->half = false;
     terms->fresh = false;
     memset(&terms->leader, 0, sizeof terms->leader);
     terms->reply = (struct coord_reply){.id = request->id, .retry_in = COORD_NEVER};
@@ -162,6 +161,7 @@ enum coord__file_step coord__file_go_look(struct coord__file_terms *terms, uint6
 {
     terms->above = above;
     terms->look_locks = false;
+    terms->look_fences = false;
     terms->then = then;
     terms->then_found = found;
     return coord__file_go(terms, COORD__FILE_LOOK);

@@ -129,6 +129,7 @@ struct coord__file_terms {
     unsigned then_found; /* look: the phase after a higher number; locks: that of each byte */
     uint64_t above;      /* look: is there a number above it? */
     bool look_locks;     /* ... also a locked byte */
+    bool look_fences;    /* ... and what is the highest fence below it? */
     uint64_t low;        /* locks: the lowest locked byte is sought from low to high ... */
     uint64_t high;
     uint64_t last;                   /* ... and the others up to last */
