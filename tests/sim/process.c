@@ -82,6 +82,7 @@ void sim_kill(struct sim_process *process)
     process->stale = false;
     process->leaving = false;
     process->wake++;
+    process->wakes_at = SIM_NEVER;
     process->resume++;
     process->go_on++;
 }
