@@ -74,7 +74,9 @@ static enum verdict weigh(struct coord__file_terms *terms, coord_ms now)
         return by_patience(terms, terms->top, 0, now);
     }
     if (!coord__file_same_run(terms, newest)) {
-        return FREE; /* no record, another boot or another file: no byte of it can be locked */
+        /* No record, or of another boot or file: it has no lock. One that is there all the same is
+         * somebody's whose slot was written over. */
+        return terms->held ? by_patience(terms, newest->number, newest->checksum, now) : FREE;
     }
     if (newest->state == COORD__FILE_RESIGNED) {
         if (is_kept(terms, now) && !terms->for_us) {

@@ -223,6 +223,21 @@ static void test_file_damage__a_copied_file_proves_nothing_but_its_fence(void **
     assert_int_equal(renew(A, true)->outcome, COORD_LOST);
 }
 
+static void test_file_damage__a_foreign_slot_over_a_leaders_is_mended(void **state)
+{
+    (void)state;
+    lead(A);
+    struct coord__file_term foreign = A->terms.mine.term;
+    foreign.place.inode++;
+    coord__file_slot_write(&foreign, slot_bytes(foreign.number));
+    assert_int_equal(acquire(B, 1)->outcome, COORD_HELD);
+    now += LEASE / 3;
+    assert_int_equal(renew(A, true)->outcome, COORD_RENEWED);
+    const struct coord_reply *reply = acquire(B, 1);
+    assert_int_equal(reply->outcome, COORD_HELD);
+    assert_int_equal(reply->retry_in, LEASE);
+}
+
 static void test_file_damage__a_file_that_was_emptied_under_its_leader_is_filled_again(void **state)
 {
     (void)state;
@@ -421,6 +436,7 @@ int main(void)
         T(an_old_damaged_slot_costs_nothing),
         T(a_removed_file_ends_the_term_and_owes_a_lease),
         T(a_copied_file_proves_nothing_but_its_fence),
+        T(a_foreign_slot_over_a_leaders_is_mended),
         T(a_file_that_was_emptied_under_its_leader_is_filled_again),
         T(an_emptied_file_of_a_stopped_leader_owes_a_lease),
         T(a_term_of_another_boot_has_ended_but_leaves_its_fence),
