@@ -68,7 +68,7 @@ coord_ms coord__deadline(const struct coord_runtime *runtime)
     for (const struct coord_election *e = runtime->first; e != NULL; e = e->next) {
         at = coord_ms_min(at, e->due ? 0 : e->deadline);
     }
-    return at;
+    return coord_ms_min(at, coord__riders_deadline(runtime));
 }
 
 /* ---------------------------------------------------------------- one round */
@@ -83,6 +83,7 @@ static void note_events(struct coord_runtime *runtime)
         }
         e->due = e->due || answered;
     }
+    coord__riders_note_events(runtime, answered);
 }
 
 /* A term that ended while nobody could be told of it is over for its host at hard at the latest. */
@@ -113,7 +114,10 @@ static bool process_due(struct coord_runtime *runtime, coord_ms now)
         coord__publish(e, now);
         e->deadline = deadline_of(e);
     }
-    return any;
+    if (any) {
+        coord__riders_follow(runtime);
+    }
+    return coord__riders_process(runtime, now) || any;
 }
 
 static void sync_descriptors(struct coord_runtime *runtime)
@@ -126,6 +130,7 @@ static void sync_descriptors(struct coord_runtime *runtime)
                          "without memory its deadlines alone drive it, until the next round");
         }
     }
+    coord__riders_want(runtime);
     coord__loop_end(&runtime->loop);
 }
 
@@ -177,6 +182,10 @@ void coord__drive(struct coord_runtime *runtime)
         if (coord__forked(runtime)) {
             return;
         }
+    }
+    coord__riders_flush(runtime);
+    if (coord__forked(runtime)) {
+        return;
     }
     if (processed || runtime->sync) {
         runtime->sync = false;
@@ -240,6 +249,15 @@ static void sleep_on_loop(struct coord_runtime *runtime, coord_ms until)
     runtime->driven = false;
 }
 
+void coord__wait_or_drive(struct coord_runtime *runtime, coord_ms until)
+{
+    if (runtime->threads || runtime->driven) {
+        coord__wait_changed(runtime, until);
+    } else {
+        sleep_on_loop(runtime, until);
+    }
+}
+
 bool coord__await(struct coord_election *election, coord_ms until, coord__ready_fn ready, void *ctx)
 {
     struct coord_runtime *runtime = election->runtime;
@@ -256,11 +274,7 @@ bool coord__await(struct coord_election *election, coord_ms until, coord__ready_
         if (done || coord_clock_now() >= until) {
             break;
         }
-        if (runtime->threads || runtime->driven) {
-            coord__wait_changed(runtime, until);
-        } else {
-            sleep_on_loop(runtime, until);
-        }
+        coord__wait_or_drive(runtime, until);
     }
     coord__wake_waiters(runtime); /* one of them drives on */
     coord__unpin(election);

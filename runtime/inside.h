@@ -12,6 +12,7 @@
 #include "runtime/election.h"
 #include "runtime/loop.h"
 #include "runtime/resolve.h"
+#include "runtime/rider.h"
 
 #include <pthread.h>
 
@@ -32,6 +33,7 @@ struct coord_runtime {
     bool driven; /* some thread sleeps on the loop, the lock let go */
     bool sync;   /* an election left, and its descriptors with it: others may share them */
     struct coord_election *first;
+    struct coord__rider *riders;
     struct coord_share share;
     struct coord__resolve *resolve;
     struct coord_resolver resolver;
@@ -153,6 +155,8 @@ typedef bool (*coord__ready_fn)(struct coord_election *election, void *ctx);
  * the election was closed. */
 bool coord__await(struct coord_election *election, coord_ms until, coord__ready_fn ready,
                   void *ctx);
+/* Sleep on the loop, or on `changed` where another thread does. */
+void coord__wait_or_drive(struct coord_runtime *runtime, coord_ms until);
 /* Wait on `changed` until a time of coord_clock_now() at the latest. */
 void coord__wait_changed(struct coord_runtime *runtime, coord_ms until);
 void coord__wake_waiters(struct coord_runtime *runtime);

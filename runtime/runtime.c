@@ -85,6 +85,7 @@ void coord_runtime_free(struct coord_runtime *runtime)
     if (!forked) {
         COORD_IGNORE(coord__end_threads(runtime, COORD_NEVER) != COORD_OK, "it waits as it must");
     }
+    coord__riders_close(runtime, forked);
     while (runtime->first != NULL) {
         coord__close(runtime->first, forked);
     }

@@ -241,7 +241,7 @@ bool coord__edge_waits(const struct coord_runtime *runtime)
             return true;
         }
     }
-    return false;
+    return coord__riders_next_to_tell(runtime) != NULL;
 }
 
 bool coord__tell_one(struct coord_runtime *runtime)
@@ -251,6 +251,11 @@ bool coord__tell_one(struct coord_runtime *runtime)
         return false; /* its thread goes on with the next one: edges are told in order */
     }
     struct coord_election *election = next_to_tell(runtime);
+    struct coord__rider *rider = coord__riders_next_to_tell(runtime);
+    if (rider != NULL && (election == NULL || rider->told_last < election->told_last)) {
+        coord__rider_tell(rider);
+        return true;
+    }
     if (election == NULL || !coord_lease_next_edge(election->lease, &edge)) {
         return false;
     }
