@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * coord/lease.c - the lease machine: what it is asked to do, what time does to it, what it sends.
  *
- * coord/lease_reply.c has the other half: what answers do to it.
+ * coord/lease_reply.c has what answers do to it, coord/lease_edge.c what the host is told.
  */
 #include "coord/lease.h"
 
@@ -38,11 +38,6 @@ static void see_time(struct coord_lease *lease, coord_ms now)
         return;
     }
     lease->now = now;
-}
-
-static bool term_leads(const struct coord__term *term)
-{
-    return term->state == COORD__TERM_STARTED || term->state == COORD__TERM_STOPPING;
 }
 
 static void push_edge(struct coord_lease *lease, enum coord_edge_kind kind)
@@ -115,7 +110,7 @@ void coord__lease_begin_stop(struct coord_lease *lease, enum coord_end why, cons
 void coord__lease_end_term(struct coord_lease *lease, enum coord_end why)
 {
     struct coord__term *term = &lease->term;
-    COORD_ASSERT(term_leads(term));
+    COORD_ASSERT(coord__term_leads(term));
     if (term->state == COORD__TERM_STARTED) {
         term->end = why;
     }
@@ -256,7 +251,7 @@ void coord_lease_acknowledge(struct coord_lease *lease, uint64_t term, coord_ms 
     if (term == 0 || COORD__RULE(acknowledges_its_own_term, lease->term.number != term)) {
         return;
     }
-    if (term_leads(&lease->term)) {
+    if (coord__term_leads(&lease->term)) {
         coord__lease_end_term(lease, COORD_END_STOPPED);
     }
     if (lease->term.state == COORD__TERM_STOPPED) {
@@ -288,7 +283,7 @@ void coord_lease_lost(struct coord_lease *lease, const struct coord_error *why, 
 {
     coord__lease_pass_time(lease, now);
     coord__lease_note_error(lease, why);
-    if (term_leads(&lease->term)) {
+    if (coord__term_leads(&lease->term)) {
         lease->term.lost = true;
         coord__lease_end_term(lease, COORD_END_LOST);
     } else if (lease->term.state == COORD__TERM_OWED) {
@@ -327,7 +322,7 @@ void coord__lease_pass_time(struct coord_lease *lease, coord_ms now)
     if (term->state == COORD__TERM_STARTED && lease->now >= term->soft) {
         coord__lease_begin_stop(lease, COORD_END_UNRENEWED, NULL);
     }
-    if (term_leads(term) && lease->now >= term->hard) {
+    if (coord__term_leads(term) && lease->now >= term->hard) {
         coord__lease_end_term(lease, COORD_END_UNRENEWED);
     }
     if (term->state == COORD__TERM_OWED && lease->now >= term->hard) {
@@ -469,66 +464,4 @@ bool coord_lease_next(struct coord_lease *lease, coord_ms now, struct coord_requ
         return false;
     }
     return true;
-}
-
-/* ---------------------------------------------------------------- edges and answers */
-
-bool coord_lease_leading_at(const struct coord_lease *lease, coord_ms now)
-{
-    return COORD__RULE(stopped_is_no, term_leads(&lease->term)) &&
-           COORD__RULE(hard_at_the_call, coord_ms_max(now, lease->now) < lease->term.hard);
-}
-
-struct coord_claim coord_lease_claim(const struct coord_lease *lease, coord_ms now)
-{
-    struct coord_claim claim = {.leading = coord_lease_leading_at(lease, now)};
-    if (claim.leading) {
-        claim.stopping = lease->term.state == COORD__TERM_STOPPING;
-        claim.term = lease->term.number;
-        claim.fence = lease->term.fence;
-        claim.remaining = lease->term.hard - coord_ms_max(now, lease->now);
-    }
-    return claim;
-}
-
-bool coord_lease_next_edge(struct coord_lease *lease, struct coord_edge *out)
-{
-    if (lease->edge_count == 0 || lease->edge_taken) {
-        return false;
-    }
-    lease->edge_taken = true;
-    *out = lease->edges[lease->edge_first];
-    return true;
-}
-
-void coord_lease_edge_done(struct coord_lease *lease, coord_ms now)
-{
-    COORD_ASSERT(lease->edge_taken);
-    const struct coord_edge edge = lease->edges[lease->edge_first];
-    lease->edge_taken = false;
-    lease->edge_first = (lease->edge_first + 1) % COORD__EDGES;
-    lease->edge_count--;
-    coord__lease_pass_time(lease, now);
-    if (COORD__RULE(return_is_no_acknowledgement, !lease->config.explicit_ack) &&
-        edge.kind != COORD_EDGE_STARTED) {
-        coord_lease_acknowledge(lease, edge.term, lease->now);
-    }
-}
-
-bool coord_lease_overdue(const struct coord_lease *lease, coord_ms now)
-{
-    const struct coord__term *term = &lease->term;
-    const bool begun = term_leads(term) || term->state == COORD__TERM_STOPPED;
-    return begun && !term->acknowledged && coord_ms_max(now, lease->now) >= term->hard;
-}
-
-bool coord_lease_edge_pending(const struct coord_lease *lease)
-{
-    return lease->edge_count > 0;
-}
-
-bool coord_lease_settled(const struct coord_lease *lease)
-{
-    return !lease->standing && lease->term.state == COORD__TERM_NONE && lease->edge_count == 0 &&
-           lease->undo_tries == 0 && lease->request.verb == COORD_VERB_NONE;
 }

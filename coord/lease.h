@@ -312,6 +312,10 @@ COORD_API enum coord_reason coord_lease_reason(const struct coord_lease *lease, 
                                                coord_ms *for_ms);
 
 /* ---- between coord/lease*.c only ---- */
+static inline bool coord__term_leads(const struct coord__term *term)
+{
+    return term->state == COORD__TERM_STARTED || term->state == COORD__TERM_STOPPING;
+}
 void coord__lease_begin_stop(struct coord_lease *lease, enum coord_end why, const char *to);
 void coord__lease_end_term(struct coord_lease *lease, enum coord_end why);
 void coord__lease_drop_grant(struct coord_lease *lease, bool undo);
