@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT
+ * runtime/sink.c - the queue of reports that wait, and the thread that delivers them.
+ */
+#include "runtime/sink_inside.h"
+
+#include "coord/elector.h"
+#include "runtime/clock.h"
+#include "runtime/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- lists of texts */
+
+static bool begins_with_any(const char *text, const char *const *without)
+{
+    for (; *without != NULL; without++) {
+        if (strncmp(text, *without, strlen(*without)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char **coord__texts_copy(char *const *texts, const char *const *without, size_t room)
+{
+    size_t count = 0;
+    size_t used = 0;
+    while (texts[count] != NULL) {
+        count++;
+    }
+    char **copy = calloc(count + room + 1, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        if (begins_with_any(texts[i], without)) {
+            continue;
+        }
+        copy[used] = strdup(texts[i]);
+        if (copy[used++] == NULL) {
+            coord__texts_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+void coord__texts_free(char **texts)
+{
+    for (size_t i = 0; texts != NULL && texts[i] != NULL; i++) {
+        free(texts[i]);
+    }
+    free(texts);
+}
+
+/* ---------------------------------------------------------------- the thread */
+
+static bool deliver(struct coord_sink *sink, struct coord__post *post)
+{
+    struct coord_report *report = &post->report;
+    char text[COORD_REPORT_TEXT_MAX];
+    size_t bytes = 0;
+    if (sink->fleet != NULL) {
+        report->fleet = sink->fleet;
+    }
+    if (sink->reporter != NULL) {
+        report->reporter = sink->reporter;
+    }
+    report->type_prefix = sink->type_prefix;
+    if (sink->fn != NULL) {
+        sink->fn(sink->ctx, report);
+        return true;
+    }
+    if (coord_report_text(report, sink->config.form, text, &bytes) != COORD_OK) {
+        coord_log_write(&sink->config.log, coord_clock_now(), COORD_LOG_WARN, COORD_E_TOO_LARGE,
+                        "sink", "a report is too long to be written: shorten the fleet's name");
+        return false;
+    }
+    return sink->argv != NULL ? coord__sink_run(sink, report, text, bytes)
+                              : coord__sink_write(sink, sink->fd, text, bytes);
+}
+
+static void *run(void *ctx)
+{
+    struct coord_sink *sink = ctx;
+    pthread_mutex_lock(&sink->lock);
+    while (!sink->ending) {
+        struct coord__post *post = sink->first;
+        if (post == NULL) {
+            pthread_cond_wait(&sink->changed, &sink->lock);
+            continue;
+        }
+        sink->first = post->next;
+        sink->counts.waiting--;
+        sink->busy = true;
+        pthread_mutex_unlock(&sink->lock);
+        const bool done = deliver(sink, post);
+        free(post);
+        pthread_mutex_lock(&sink->lock);
+        sink->busy = false;
+        sink->counts.delivered += done ? 1 : 0;
+        sink->counts.failed += done ? 0 : 1;
+        pthread_cond_broadcast(&sink->changed);
+    }
+    pthread_mutex_unlock(&sink->lock);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- making */
+
+static bool copy_text(const char *from, char **out)
+{
+    *out = from != NULL ? strdup(from) : NULL;
+    return from == NULL || *out != NULL;
+}
+
+static void free_parts(struct coord_sink *sink)
+{
+    while (sink->first != NULL) {
+        struct coord__post *post = sink->first;
+        sink->first = post->next;
+        free(post);
+    }
+    coord__texts_free(sink->argv);
+    coord__texts_free(sink->environment);
+    free(sink->fleet);
+    free(sink->reporter);
+    free(sink->type_prefix);
+    if (sink->wake >= 0) {
+        close(sink->wake);
+    }
+    sink->magic = 0;
+    free(sink);
+}
+
+static void init_locks(struct coord_sink *sink)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&sink->lock, NULL);
+    pthread_cond_init(&sink->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static enum coord_err make(const struct coord_sink_config *config, struct coord_sink **out,
+                           struct coord_error *error)
+{
+    static const struct coord_sink_config defaults = COORD_SINK_CONFIG_INIT;
+    const struct coord_sink_config *from = config != NULL ? config : &defaults;
+    if (from->size != sizeof *from) {
+        return coord_error_set(error, COORD_E_VERSION_MISMATCH,
+                               "the program was compiled for another version of libcoord than %s: "
+                               "compile it again",
+                               coord_version());
+    }
+    if (from->queue_max == 0 || from->command_max == 0) {
+        return coord_error_set(error, COORD_E_BAD_ARGUMENT,
+                               "a sink needs a queue_max and a command_max of 1 at least");
+    }
+    struct coord_sink *sink = calloc(1, sizeof *sink);
+    if (sink == NULL) {
+        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+    }
+    sink->magic = COORD__SINK_MAGIC;
+    sink->process = getpid();
+    sink->config = *from;
+    sink->fd = -1;
+    sink->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sink->wake < 0 || !copy_text(from->fleet, &sink->fleet) ||
+        !copy_text(from->reporter, &sink->reporter) ||
+        !copy_text(from->type_prefix, &sink->type_prefix)) {
+        const bool system = sink->wake < 0;
+        free_parts(sink);
+        return coord_error_set(error, system ? COORD_E_SYSTEM : COORD_E_NO_MEMORY,
+                               "cannot make a sink: raise the limit of descriptors or free memory");
+    }
+    init_locks(sink);
+    *out = sink;
+    return COORD_OK;
+}
+
+static enum coord_err start(struct coord_sink *sink, struct coord_sink **out,
+                            struct coord_error *error)
+{
+    if (!coord__thread_start(&sink->thread, "coord-sink", run, sink)) {
+        free_parts(sink);
+        return coord_error_set(error, COORD_E_SYSTEM,
+                               "cannot start the thread of a sink: raise the limit of threads");
+    }
+    *out = sink;
+    return COORD_OK;
+}
+
+enum coord_err coord_sink_function(coord_report_fn fn, void *ctx,
+                                   const struct coord_sink_config *config, struct coord_sink **out,
+                                   struct coord_error *error)
+{
+    struct coord_sink *sink = NULL;
+    if (fn == NULL) {
+        return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink needs a function to call");
+    }
+    const enum coord_err rc = make(config, &sink, error);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    sink->fn = fn;
+    sink->ctx = ctx;
+    return start(sink, out, error);
+}
+
+enum coord_err coord_sink_lines(int fd, const struct coord_sink_config *config,
+                                struct coord_sink **out, struct coord_error *error)
+{
+    struct coord_sink *sink = NULL;
+    if (fd < 0) {
+        return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink of lines needs a descriptor");
+    }
+    const enum coord_err rc = make(config, &sink, error);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    sink->fd = fd;
+    return start(sink, out, error);
+}
+
+enum coord_err coord_sink_command(const char *const *argv, const struct coord_sink_config *config,
+                                  struct coord_sink **out, struct coord_error *error)
+{
+    static const char *const all[] = {NULL};
+    static const char *const secrets[] = {"COORD_ELECTOR=", "COORD_BUS=", "ORPHAN_", NULL};
+    struct coord_sink *sink = NULL;
+    if (argv == NULL || argv[0] == NULL || argv[0][0] == '\0') {
+        return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink needs a command to run");
+    }
+    const enum coord_err rc = make(config, &sink, error);
+    if (rc != COORD_OK) {
+        return rc;
+    }
+    union { /* posix_spawn() asks for texts that it does not change */
+        const char *const *given;
+        char *const *taken;
+    } list = {.given = argv};
+    sink->argv = coord__texts_copy(list.taken, all, 0);
+    sink->environment = coord__texts_copy(environ, secrets, 0);
+    if (sink->argv == NULL || sink->environment == NULL) {
+        free_parts(sink);
+        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+    }
+    return start(sink, out, error);
+}
+
+void coord_sink_free(struct coord_sink *sink)
+{
+    if (sink == NULL) {
+        return;
+    }
+    COORD_ASSERT(sink->magic == COORD__SINK_MAGIC);
+    if (sink->process == getpid()) {
+        const uint64_t one = 1;
+        pthread_mutex_lock(&sink->lock);
+        sink->ending = true;
+        COORD_IGNORE(write(sink->wake, &one, sizeof one) < 0, "it is readable already");
+        pthread_cond_broadcast(&sink->changed);
+        pthread_mutex_unlock(&sink->lock);
+        pthread_join(sink->thread, NULL);
+        pthread_cond_destroy(&sink->changed);
+        pthread_mutex_destroy(&sink->lock);
+    }
+    free_parts(sink);
+}
+
+/* ---------------------------------------------------------------- the queue */
+
+static char *keep(char **at, const char *text, size_t bytes)
+{
+    char *kept = *at;
+    memcpy(kept, text, bytes);
+    kept[bytes] = '\0';
+    *at += bytes + 1;
+    return kept;
+}
+
+static struct coord__post *copy_report(const struct coord_report *report)
+{
+    const struct coord_orphan *o = report->orphan;
+    const size_t fleet = report->fleet != NULL ? strlen(report->fleet) : 0;
+    const size_t reporter = report->reporter != NULL ? strlen(report->reporter) : 0;
+    struct coord__post *post =
+        malloc(sizeof *post + o->instance_id_bytes + o->subscription_bytes + fleet + reporter + 4);
+    if (post == NULL) {
+        return NULL;
+    }
+    char *at = post->texts;
+    post->next = NULL;
+    post->report = *report;
+    post->orphan = *o;
+    post->report.orphan = &post->orphan;
+    post->orphan.instance_id = keep(&at, o->instance_id, o->instance_id_bytes);
+    post->orphan.subscription = keep(&at, o->subscription, o->subscription_bytes);
+    post->report.fleet = report->fleet != NULL ? keep(&at, report->fleet, fleet) : NULL;
+    post->report.reporter = report->reporter != NULL ? keep(&at, report->reporter, reporter) : NULL;
+    return post;
+}
+
+/* A later report takes the place of one that waits. @return false: none of its id waits. */
+static bool merge(struct coord_sink *sink, struct coord__post *post)
+{
+    struct coord__post **at = &sink->first;
+    while (*at != NULL &&
+           memcmp((*at)->orphan.report_id, post->orphan.report_id, COORD_REPORT_ID_BYTES) != 0) {
+        at = &(*at)->next;
+    }
+    struct coord__post *old = *at;
+    if (old == NULL) {
+        return false;
+    }
+    sink->counts.merged++;
+    if (old->report.kind == COORD_ORPHANS_OPENED && post->report.kind == COORD_ORPHANS_RESOLVED) {
+        *at = old->next; /* nobody has to hear of either */
+        sink->counts.waiting--;
+        sink->counts.merged++;
+        free(post);
+    } else {
+        if (old->report.kind == COORD_ORPHANS_OPENED) {
+            post->report.kind = COORD_ORPHANS_OPENED;
+        }
+        post->next = old->next;
+        *at = post;
+    }
+    free(old);
+    return true;
+}
+
+static void append(struct coord_sink *sink, struct coord__post *post)
+{
+    struct coord__post **at = &sink->first;
+    while (*at != NULL) {
+        at = &(*at)->next;
+    }
+    *at = post;
+    sink->counts.waiting++;
+}
+
+void coord_sink_put(struct coord_sink *sink, const struct coord_report *report, bool led)
+{
+    COORD_ASSERT(sink->magic == COORD__SINK_MAGIC);
+    if ((sink->config.leader_only && !led) || sink->process != getpid()) {
+        return;
+    }
+    struct coord__post *post = copy_report(report);
+    pthread_mutex_lock(&sink->lock);
+    const bool full = sink->counts.waiting >= sink->config.queue_max;
+    if (post == NULL) {
+        sink->counts.dropped++;
+    } else if ((sink->argv != NULL || full) && merge(sink, post)) {
+        /* it has taken its place */
+    } else if (full) {
+        sink->counts.dropped++;
+        free(post);
+    } else {
+        append(sink, post);
+    }
+    pthread_cond_broadcast(&sink->changed);
+    pthread_mutex_unlock(&sink->lock);
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static struct timespec clock_at(coord_ms rest)
+{
+    struct timespec at;
+    COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
+    at.tv_sec += (time_t)(rest / 1000);
+    at.tv_nsec += (long)(rest % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+bool coord_sink_flush(struct coord_sink *sink, coord_ms bound)
+{
+    const coord_ms until = coord_ms_add(coord_clock_now(), bound);
+    pthread_mutex_lock(&sink->lock);
+    while (sink->first != NULL || sink->busy) {
+        const coord_ms rest = coord_ms_min(coord_ms_sub(until, coord_clock_now()), 3600000);
+        const struct timespec at = clock_at(rest);
+        if (rest == 0) {
+            break;
+        }
+        pthread_cond_timedwait(&sink->changed, &sink->lock, &at);
+    }
+    const bool done = sink->first == NULL && !sink->busy;
+    pthread_mutex_unlock(&sink->lock);
+    return done;
+}
+
+struct coord_sink_counts coord_sink_counts(struct coord_sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    const struct coord_sink_counts counts = sink->counts;
+    pthread_mutex_unlock(&sink->lock);
+    return counts;
+}
