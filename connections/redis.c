@@ -45,6 +45,7 @@ struct coord_redis {
 
 static struct entry *entry_at(struct coord_redis *redis, size_t index)
 {
+    COORD_ASSERT(redis->queue_room > 0);
     return &redis->queue[(redis->queue_first + index) % redis->queue_room];
 }
 
@@ -156,6 +157,7 @@ static void free_shared(struct coord_shared *shared, bool forked)
 
 static void join(struct coord_redis *redis, struct coord_redis_user *user)
 {
+    COORD_ASSERT(redis != NULL);
     user->next = redis->users;
     redis->users = user;
     coord__redis_link_count_users(&redis->link, redis->users);

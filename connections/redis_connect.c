@@ -109,7 +109,7 @@ static void add_address(struct coord_addresses *addresses, const char *address)
 }
 
 /* Names are asked for at each connect: a server that moved is found again. */
-static void begin_host(struct coord__redis_link *link, coord_ms now)
+void coord__redis_connect_host(struct coord__redis_link *link, coord_ms now)
 {
     const char *name = present_host(link)->name;
     struct coord_error error = {.code = COORD_OK};
@@ -152,7 +152,7 @@ void coord__redis_connect(struct coord__redis_link *link, coord_ms now)
     if (link->target.socket[0] != '\0') {
         connect_unix(link, now);
     } else {
-        begin_host(link, now);
+        link->state = COORD__REDIS_LINK_NEXT;
     }
 }
 
@@ -166,14 +166,14 @@ void coord__redis_link_next_host(struct coord__redis_link *link, const struct co
     coord__redis_link_close(link);
     link->host++;
     link->at_master = false;
-    begin_host(link, now);
+    link->state = COORD__REDIS_LINK_NEXT;
 }
 
-void coord__redis_link_go_to_master(struct coord__redis_link *link, coord_ms now)
+void coord__redis_link_go_to_master(struct coord__redis_link *link)
 {
     coord__redis_link_close(link);
     link->at_master = true;
-    begin_host(link, now);
+    link->state = COORD__REDIS_LINK_NEXT;
 }
 
 bool coord__redis_connect_resolved(struct coord__redis_link *link, coord_ms now)

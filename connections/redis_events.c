@@ -174,6 +174,7 @@ enum coord_err coord_redis_events_open(const struct coord_redis_config *config,
         }
         coord_share_put(config->share, &events->shared);
     }
+    COORD_ASSERT(events != NULL);
     user->next = events->users;
     events->users = user;
     coord__redis_link_count_users(&events->link, events->users);

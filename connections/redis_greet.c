@@ -220,7 +220,7 @@ static void met_sentinel(struct coord__redis_link *link, const redisReply *reply
         strlen(reply->element[0]->str) < sizeof link->found.name) {
         strcpy(link->found.name, reply->element[0]->str);
         link->found.port = (uint16_t)port;
-        coord__redis_link_go_to_master(link, now);
+        coord__redis_link_go_to_master(link);
         return;
     }
     if (reply->type == REDIS_REPLY_ERROR) {

@@ -170,6 +170,9 @@ void coord__redis_link_want(struct coord__redis_link *link, coord_ms now)
     if (link->state == COORD__REDIS_LINK_IDLE) {
         coord__redis_connect(link, now);
     }
+    if (link->state == COORD__REDIS_LINK_NEXT) {
+        coord__redis_connect_host(link, now);
+    }
 }
 
 /* ---------------------------------------------------------------- steps; true: go on */
@@ -300,6 +303,9 @@ void coord__redis_link_process(struct coord__redis_link *link, coord_ms now)
                 coord__redis_connect(link, now);
             }
             break;
+        case COORD__REDIS_LINK_NEXT:
+            coord__redis_connect_host(link, now);
+            break;
         case COORD__REDIS_LINK_RESOLVING:
             more = coord__redis_connect_resolved(link, now);
             break;
@@ -321,6 +327,8 @@ coord_ms coord__redis_link_deadline(const struct coord__redis_link *link)
     switch (link->state) {
     case COORD__REDIS_LINK_PAUSED:
         return link->retry_at;
+    case COORD__REDIS_LINK_NEXT:
+        return 0;
     case COORD__REDIS_LINK_RESOLVING:
     case COORD__REDIS_LINK_CONNECTING:
     case COORD__REDIS_LINK_GREETING:

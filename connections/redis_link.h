@@ -78,6 +78,7 @@ void coord__redis_buffer_free(struct coord__redis_buffer *buffer);
 enum coord__redis_link_state {
     COORD__REDIS_LINK_IDLE = 0, /* nobody has needed it yet */
     COORD__REDIS_LINK_PAUSED,   /* after a failure */
+    COORD__REDIS_LINK_NEXT,     /* about to begin with a host */
     COORD__REDIS_LINK_RESOLVING,
     COORD__REDIS_LINK_CONNECTING,
     COORD__REDIS_LINK_GREETING,
@@ -186,14 +187,15 @@ void coord__redis_link_fail(struct coord__redis_link *link, const struct coord_e
                             coord_ms now);
 void coord__redis_link_next_host(struct coord__redis_link *link, const struct coord_error *error,
                                  coord_ms now);
-void coord__redis_link_go_to_master(struct coord__redis_link *link, coord_ms now);
+void coord__redis_link_go_to_master(struct coord__redis_link *link);
 void coord__redis_link_is_up(struct coord__redis_link *link, coord_ms now);
 
 void coord__redis_link_close(struct coord__redis_link *link);
 void coord__redis_link_drop_resolution(struct coord__redis_link *link);
 
-/* Begin anew. */
+/* Begin anew, or with the present host. */
 void coord__redis_connect(struct coord__redis_link *link, coord_ms now);
+void coord__redis_connect_host(struct coord__redis_link *link, coord_ms now);
 /* The steps that wait. @return true: go on; false: there is nothing to do yet. */
 bool coord__redis_connect_resolved(struct coord__redis_link *link, coord_ms now);
 bool coord__redis_connect_done(struct coord__redis_link *link, coord_ms now);

@@ -27,8 +27,9 @@ enum {
 struct coord__redis_tls {
     SSL_CTX *context;
     SSL *ssl;
-    BIO *in;  /* from the socket; the ssl's */
-    BIO *out; /* to the socket; the ssl's */
+    BIO *in;                            /* from the socket; the ssl's */
+    BIO *out;                           /* to the socket; the ssl's */
+    struct coord__redis_buffer waiting; /* taken from it, and not yet by the socket */
 };
 
 enum coord_err coord__redis_tls_check(const struct coord__redis_target *target,
@@ -62,9 +63,9 @@ static bool expect_host(SSL *ssl, const char *host)
     if (is_number) {
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1;
     }
-    return SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                    (void *)(uintptr_t)host) == 1 &&
-           SSL_set1_host(ssl, host) == 1;
+    char name[COORD__REDIS_HOST_MAX]; /* the macro takes the const away */
+    memcpy(name, host, strlen(host) + 1);
+    return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, host) == 1;
 }
 
 /* Its buffers are given to the ssl, which frees them. */
@@ -120,6 +121,7 @@ void coord__redis_tls_free(struct coord__redis_tls *tls)
     if (tls != NULL) {
         SSL_free(tls->ssl); /* without a word to the server: a forked child does this, too */
         SSL_CTX_free(tls->context);
+        coord__redis_buffer_free(&tls->waiting);
         free(tls);
     }
 }
@@ -129,21 +131,24 @@ void coord__redis_tls_free(struct coord__redis_tls *tls)
 /* @return false with errno, EAGAIN among them. */
 static bool pass_out(struct coord__redis_tls *tls, int fd)
 {
-    char *bytes = NULL;
-    long count = BIO_get_mem_data(tls->out, &bytes);
-    while (count > 0) {
-        const ssize_t sent = send(fd, bytes, (size_t)count, MSG_NOSIGNAL);
+    struct coord__redis_buffer *waiting = &tls->waiting;
+    char bytes[CHUNK];
+    for (int n = BIO_read(tls->out, bytes, CHUNK); n > 0; n = BIO_read(tls->out, bytes, CHUNK)) {
+        if (!coord__redis_buffer_add(waiting, bytes, (size_t)n)) {
+            errno = ENOMEM;
+            return false;
+        }
+    }
+    while (waiting->start < waiting->end) {
+        const ssize_t sent =
+            send(fd, waiting->bytes + waiting->start, waiting->end - waiting->start, MSG_NOSIGNAL);
         if (sent < 0) {
             return false;
         }
-        char taken[CHUNK];
-        for (ssize_t left = sent; left > 0;) {
-            const int n = BIO_read(tls->out, taken, left > CHUNK ? CHUNK : (int)left);
-            COORD_ASSERT(n > 0);
-            left -= n;
-        }
-        count = BIO_get_mem_data(tls->out, &bytes);
+        waiting->start += (size_t)sent;
     }
+    waiting->start = 0;
+    waiting->end = 0;
     return true;
 }
 
@@ -247,7 +252,7 @@ long coord__redis_tls_recv(struct coord__redis_tls *tls, int fd, char *bytes, si
 
 bool coord__redis_tls_wants_write(const struct coord__redis_tls *tls)
 {
-    return BIO_ctrl_pending(tls->out) > 0;
+    return tls->waiting.start < tls->waiting.end;
 }
 
 #else

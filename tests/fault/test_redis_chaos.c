@@ -189,7 +189,7 @@ static void test_chaos__makes_no_second_leader_and_ends_with_one(void **state)
     print_message("\n");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         {"test_chaos__on_a_server_that_forgets",
@@ -197,5 +197,8 @@ int main(void)
         {"test_chaos__on_a_server_that_remembers",
          test_chaos__makes_no_second_leader_and_ends_with_one, set_up_durable, tear_down, NULL},
     };
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests_name("redis_chaos", tests, NULL, NULL);
 }

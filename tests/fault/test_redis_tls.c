@@ -234,7 +234,7 @@ int main(int argc, char **argv)
         CASE(test_tls__with_files_that_are_not_there_is_refused),
         CASE(test_tls__is_missing_from_a_build_without_it_by_name),
     };
-#ifndef COORD_HAVE_HIREDIS_SSL
+#ifndef COORD_HAVE_OPENSSL
     /* A build without TLS has one behaviour to test: that it says so. */
     cmocka_set_test_filter("*is_missing_from_a_build*");
 #endif

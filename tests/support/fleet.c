@@ -79,6 +79,26 @@ struct fleet_member *fleet_add(struct fleet *fleet, const struct fleet_member_op
     return member;
 }
 
+static void tell(const struct fleet *fleet)
+{
+    for (size_t i = 0; i < fleet->count; i++) {
+        const struct fleet_member *m = &fleet->members[i];
+        struct coord_explanation why;
+        if (m->elector != NULL) {
+            coord_elector_explain(m->elector, fleet_now(), &why);
+            print_message("fence %llu, seen %llu, attempt %llu\n", (unsigned long long)m->fence,
+                          (unsigned long long)m->lease->seen,
+                          (unsigned long long)m->lease->attempt);
+            print_message("member %zu: %s: %s (outstanding: verb %d; last outcome %d; next try in "
+                          "%lld ms)\n",
+                          i, coord_reason_name(why.reason), why.text, (int)m->lease->request.verb,
+                          (int)m->lease->last_outcome,
+                          (long long)m->lease->try_at - (long long)fleet_now());
+        }
+    }
+    print_message("%s", fleet->log);
+}
+
 static uint64_t highest_fence(const struct fleet *fleet, const char *name)
 {
     uint64_t highest = 0;
@@ -97,7 +117,11 @@ static void take_edges(struct fleet *fleet, struct fleet_member *member, coord_m
     while (coord_lease_next_edge(member->lease, &edge)) {
         if (edge.kind == COORD_EDGE_STARTED) {
             member->started++;
-            assert_true(edge.fence > highest_fence(fleet, member->name));
+            if (edge.fence <= highest_fence(fleet, member->name)) {
+                tell(fleet);
+                fail_msg("fence %llu after %llu", (unsigned long long)edge.fence,
+                         (unsigned long long)highest_fence(fleet, member->name));
+            }
             member->fence = edge.fence;
         } else if (edge.kind == COORD_EDGE_STOPPED) {
             member->stopped++;
@@ -167,23 +191,6 @@ static void wait_until(struct fleet *fleet, coord_ms due)
     const coord_ms now = fleet_now();
     const coord_ms wait = coord_ms_min(coord_ms_sub(due, now), 50);
     poll(fds, count, (int)wait);
-}
-
-static void tell(const struct fleet *fleet)
-{
-    for (size_t i = 0; i < fleet->count; i++) {
-        const struct fleet_member *m = &fleet->members[i];
-        struct coord_explanation why;
-        if (m->elector != NULL) {
-            coord_elector_explain(m->elector, fleet_now(), &why);
-            print_message("member %zu: %s: %s (outstanding: verb %d; last outcome %d; next try in "
-                          "%lld ms)\n",
-                          i, coord_reason_name(why.reason), why.text, (int)m->lease->request.verb,
-                          (int)m->lease->last_outcome,
-                          (long long)m->lease->try_at - (long long)fleet_now());
-        }
-    }
-    print_message("%s", fleet->log);
 }
 
 void fleet_until(struct fleet *fleet, fleet_condition condition, void *ctx)
