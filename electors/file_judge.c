@@ -2,6 +2,7 @@
  * electors/file_judge.c - what the ring means: held, kept for somebody, or to be taken, and what
  * a new term then owes.
  */
+#include "coord/rule.h"
 #include "electors/file_steps.h"
 
 #include <string.h>
@@ -129,7 +130,8 @@ static bool owes_lease(struct coord__file_terms *terms)
 {
     const struct coord__file_term *newest = newest_of(terms);
     const bool torn = torn_on_top(terms);
-    bool owed = newest->number == 0 || newest->place.inode != terms->place.inode || torn;
+    bool owed = COORD__RULE(no_record_owes, newest->number == 0) ||
+                COORD__RULE(copy_owes, newest->place.inode != terms->place.inode) || torn;
     terms->foreign = torn || !coord__file_same_run(terms, newest);
     terms->debt_until = 0;
     const uint64_t settled = settled_up_to(terms);
@@ -140,7 +142,8 @@ static bool owes_lease(struct coord__file_terms *terms)
             continue;
         }
         if (coord__file_same_clock(terms, term)) {
-            terms->debt_until = coord_ms_max(terms->debt_until, term->debt_until);
+            terms->debt_until =
+                coord_ms_max(terms->debt_until, COORD__RULE(debt_is_inherited, term->debt_until));
         } else {
             owed = true;
         }
@@ -153,7 +156,7 @@ static enum coord__file_step take(struct coord__file_terms *terms, coord_ms now)
     if (owes_lease(terms)) {
         /* Counted from a time after all that was read: a leader on a file that was removed has
          * looked at its path for the last time before that. */
-        if (!terms->fresh) {
+        if (COORD__RULE(debt_counts_from_a_fresh_time, !terms->fresh)) {
             return coord__file_want_fresh(terms);
         }
         terms->debt_until = coord_ms_max(terms->debt_until, coord_ms_add(now, longer_lease(terms)));

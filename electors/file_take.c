@@ -2,6 +2,7 @@
  * electors/file_take.c - taking a term: its number, its byte, its slot, and what it waits for.
  */
 #include "coord/fence.h"
+#include "coord/rule.h"
 #include "electors/file_steps.h"
 
 #include <string.h>
@@ -90,7 +91,8 @@ enum coord__file_step coord__file_lock(struct coord__file_terms *terms,
         return ring_full(terms);
     }
     terms->number = terms->top + 1;
-    while ((terms->busy >> coord__file_slot_of(terms->number) & 1) != 0) {
+    while (COORD__RULE(slot_has_no_former_writer,
+                       (terms->busy >> coord__file_slot_of(terms->number) & 1) != 0)) {
         terms->number++;
     }
     if (io->lock(io->ctx, terms->number, &taken, &terms->reply.error) != COORD_OK) {
@@ -108,7 +110,7 @@ enum coord__file_step coord__file_lock(struct coord__file_terms *terms,
      * above those that we know. Whoever passes from here on sees our byte. */
     coord__file_go_look(terms, terms->number - 1, COORD__FILE_WRITE_TEXTS, COORD__FILE_GIVE_UP);
     terms->look_locks = true;
-    terms->look_fences = true;
+    terms->look_fences = COORD__RULE(taker_reads_late_fences, true);
     return COORD__FILE_MORE;
 }
 
@@ -144,8 +146,9 @@ enum coord__file_step coord__file_write_slot(struct coord__file_terms *terms,
         return coord__file_go_unlock(terms, COORD__FILE_FINISH);
     }
     /* One that has locked a higher byte may have read our slot before it had our fence. */
-    coord__file_go_look(terms, terms->number, COORD__FILE_TAKEN, COORD__FILE_GIVE_UP);
-    terms->look_locks = true;
+    coord__file_go_look(terms, terms->number, COORD__FILE_TAKEN,
+                        COORD__RULE(taker_gives_way, COORD__FILE_GIVE_UP));
+    terms->look_locks = COORD__RULE(taker_sees_higher_bytes, true);
     return COORD__FILE_MORE;
 }
 
@@ -173,7 +176,8 @@ enum coord__file_step coord__file_grant(struct coord__file_terms *terms,
                                         const struct coord__file_time *at)
 {
     struct coord__file_term *term = &terms->mine.term;
-    const coord_ms until = coord_ms_max(terms->wait_until, term->debt_until);
+    const coord_ms until = coord_ms_max(
+        COORD__RULE(earlier_terms_are_waited_for, terms->wait_until), term->debt_until);
     terms->reply.fence = term->fence;
     terms->reply.owed = coord_ms_sub(until, at->now);
     if (terms->reply.owed == 0) {

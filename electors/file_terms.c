@@ -4,6 +4,7 @@
 #include "electors/file_terms.h"
 
 #include "coord/escape.h"
+#include "coord/rule.h"
 #include "electors/file_steps.h"
 
 #include <string.h>
@@ -254,7 +255,8 @@ enum coord_err coord__file_write_who(struct coord__file_terms *terms)
 bool coord__file_same_run(const struct coord__file_terms *terms,
                           const struct coord__file_term *term)
 {
-    return term->number != 0 && term->place.inode == terms->place.inode &&
+    return term->number != 0 &&
+           COORD__RULE(slot_is_of_this_file, term->place.inode == terms->place.inode) &&
            memcmp(term->place.boot, terms->place.boot, COORD__BOOT_BYTES) == 0;
 }
 
@@ -268,7 +270,8 @@ bool coord__file_same_clock(const struct coord__file_terms *terms,
                             const struct coord__file_term *term)
 {
     return coord__file_same_run(terms, term) &&
-           term->place.time_namespace == terms->place.time_namespace;
+           COORD__RULE(clock_is_of_this_namespace,
+                       term->place.time_namespace == terms->place.time_namespace);
 }
 
 coord_ms coord__file_past_at(struct coord__file_terms *terms, uint64_t number, uint64_t checksum,

@@ -2,6 +2,7 @@
  * electors/file_verbs.c - what is done with a term: renew it, end it, ask its holder to step down.
  */
 #include "coord/escape.h"
+#include "coord/rule.h"
 #include "electors/file_steps.h"
 
 #include <string.h>
@@ -41,7 +42,8 @@ enum coord__file_step coord__file_renew_write(struct coord__file_terms *terms,
     if (coord__file_write_mine(terms) != COORD_OK) {
         return coord__file_failed(terms);
     }
-    return coord__file_go_look(terms, term->number, COORD__FILE_RENEW_ASK, COORD__FILE_RENEW_LOST);
+    return coord__file_go_look(terms, term->number, COORD__FILE_RENEW_ASK,
+                               COORD__RULE(renewal_gives_way, COORD__FILE_RENEW_LOST));
 }
 
 /* The byte stays locked: it is freed only when the host has acknowledged that its work ended. */
@@ -50,7 +52,7 @@ enum coord__file_step coord__file_renew_lost(struct coord__file_terms *terms,
 {
     (void)at;
     terms->mine.lost = true;
-    return coord__file_done(terms, COORD_LOST);
+    return COORD__RULE(lost_term_keeps_its_byte, coord__file_done(terms, COORD_LOST));
 }
 
 static bool asks_us(const struct coord__file_terms *terms, const struct coord__file_ask *ask,
