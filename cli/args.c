@@ -33,6 +33,8 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_SET] = {"option", "KEY=VALUE", NULL, "the same as coord.KEY=VALUE in the URI"},
     [CLI_TYPE] = {"type", "TYPE", NULL, "heartbeat, shutdown, work_assignment, finished or orphan"},
     [CLI_FORMAT] = {"format", "FORMAT", NULL, "msgpack or json; default: msgpack"},
+    [CLI_TAKEOVER] = {"takeover", "safe|fast", NULL,
+                      "with --name: how the election is taken over from now on"},
     [CLI_HELP] = {"help", NULL, NULL, "this text"},
     [CLI_VERSION] = {"version", NULL, NULL, "the version"},
 };

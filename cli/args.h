@@ -22,6 +22,7 @@ enum cli_option {
     CLI_SET, /* --option KEY=VALUE */
     CLI_TYPE,
     CLI_FORMAT,
+    CLI_TAKEOVER,
     CLI_HELP,
     CLI_VERSION,
     CLI_OPTIONS

@@ -47,8 +47,8 @@ static void *open_library(const char *file)
     return opened != NULL ? opened : dlopen(file, RTLD_NOW | RTLD_LOCAL);
 }
 
-static const struct coord_backend_ops *load(const struct library *library,
-                                            struct coord_error *error)
+static cli_function find(const struct library *library, const char *symbol,
+                         struct coord_error *error)
 {
     void *const opened = open_library(library->file);
     if (opened == NULL) {
@@ -58,17 +58,23 @@ static const struct coord_backend_ops *load(const struct library *library,
                         library->package, why != NULL ? why : "no reason given");
         return NULL;
     }
-    void *const symbol = dlsym(opened, library->symbol);
-    ops_fn ops = NULL;
-    memcpy(&ops, &symbol, sizeof ops); /* C has no cast from an object to a function */
-    if (ops == NULL) {
+    void *const address = dlsym(opened, symbol);
+    cli_function function = NULL;
+    memcpy(&function, &address, sizeof function); /* C has no cast from an object to a function */
+    if (function == NULL) {
         coord_error_set(error, COORD_E_VERSION_MISMATCH,
                         "%s has no %s: install %s in the version of coordctl", library->file,
-                        library->symbol, library->package);
+                        symbol, library->package);
         dlclose(opened);
-        return NULL;
     }
-    return ops(); /* it stays loaded: the table that it returns lies in it */
+    return function; /* the library stays loaded */
+}
+
+static const struct coord_backend_ops *load(const struct library *library,
+                                            struct coord_error *error)
+{
+    const ops_fn ops = (ops_fn)find(library, library->symbol, error);
+    return ops != NULL ? ops() : NULL;
 }
 
 static const struct coord_backend_ops *load_redis(struct coord_error *error)
@@ -92,3 +98,14 @@ const struct coord_scheme cli_schemes[] = {
     {"postgres", NULL, load_postgres},
     {NULL, NULL, NULL},
 };
+
+cli_function cli_scheme_function(const char *scheme, const char *symbol, struct coord_error *error)
+{
+    error->code = COORD_OK;
+    for (const struct coord_scheme *s = cli_schemes; s->scheme != NULL; s++) {
+        if (strcmp(s->scheme, scheme) == 0 && s->load != NULL) {
+            return find(s->load == load_redis ? &redis : &postgres, symbol, error);
+        }
+    }
+    return NULL;
+}

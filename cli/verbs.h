@@ -10,6 +10,7 @@ extern const struct cli_verb cli_verb_run;
 extern const struct cli_verb cli_verb_status;
 extern const struct cli_verb cli_verb_step_down;
 extern const struct cli_verb cli_verb_init;
+extern const struct cli_verb cli_verb_doctor;
 extern const struct cli_verb cli_verb_demo;
 extern const struct cli_verb cli_verb_message;
 

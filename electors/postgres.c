@@ -58,6 +58,7 @@ static enum coord_err init(struct coord_elector *base, const struct coord_electo
         return rc;
     }
     const void *name = coord_backend_raw_name(base, &bytes);
+    e->says_takeover = coord_uri_option(config->uri, "takeover") != NULL;
     e->base = base;
     e->key = coord_postgres_key(name, bytes);
     e->unlock_at = COORD_NEVER;

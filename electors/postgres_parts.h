@@ -39,7 +39,8 @@ struct coord__postgres_elector {
     uint64_t key;
     char key_text[COORD__POSTGRES_NUMBER];
     char channel[COORD__POSTGRES_CHANNEL];
-    bool fast;       /* coord.takeover=fast */
+    bool fast; /* coord.takeover=fast */
+    bool says_takeover;
     uint64_t random; /* of the jitter of its tries */
 
     enum coord__postgres_phase phase;

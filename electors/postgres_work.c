@@ -200,10 +200,15 @@ static void send_init(struct coord__postgres_elector *e, coord_ms now)
     const char *run = e->session->run;
     char seen[COORD__POSTGRES_NUMBER];
     const char *const values[] = {
-        coord_backend_name(e->base),  e->key_text,
-        coord_backend_owner(e->base), coord_backend_identity(e->base),
-        run[0] != '\0' ? run : NULL,  coord__postgres_number(e->request.seen, seen),
-        e->fast ? "fast" : "safe",
+        coord_backend_name(e->base),
+        e->key_text,
+        coord_backend_owner(e->base),
+        coord_backend_identity(e->base),
+        run[0] != '\0' ? run : NULL,
+        coord__postgres_number(e->request.seen, seen),
+        e->fast            ? "fast"
+        : e->says_takeover ? "safe"
+                           : NULL, /* as it is */
     };
     coord__postgres_session_send(e->session, COORD__POSTGRES_INIT, e, 7, values, now);
 }

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+ * cli/doctor.c - `coordctl doctor`: look at a server, and say what is wrong and what cures it.
+ */
+#include "cli/election.h"
+#include "cli/exits.h"
+#include "cli/json.h"
+#include "cli/say.h"
+#include "cli/schemes.h"
+#include "cli/verbs.h"
+#include "coord/check.h"
+#include "electors/redis_doctor.h"
+#include "runtime/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    HOST_CHECKS = 2,
+    CLOCK_READS = 1000,
+    CLOCK_ROUNDS = 9
+};
+
+/* Of libraries that need not be installed. */
+typedef size_t (*postgres_fn)(const char *uri, bool pooler, uint64_t wall, struct coord_check *out);
+typedef size_t (*redis_fn)(const struct coord_redis_doctor_config *config, struct coord_check *out);
+
+struct findings {
+    const struct coord_timing *timing;
+    size_t count;
+    struct coord_check list[COORD_CHECKS_MAX + HOST_CHECKS];
+};
+
+/* ---------------------------------------------------------------- this host */
+
+static uint64_t read_clock(void)
+{
+    return coord_clock_now();
+}
+
+static uint64_t call_kernel(void)
+{
+    struct timespec t = {.tv_sec = 0};
+    return syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &t) == 0 ? (uint64_t)t.tv_sec : 0;
+}
+
+/* ns for one call, of the fastest round: what others do on the machine counts least there. */
+static uint64_t cost_of(uint64_t (*call)(void))
+{
+    uint64_t least = UINT64_MAX;
+    volatile uint64_t kept = 0; /* or the loop goes */
+    for (int round = 0; round < CLOCK_ROUNDS; round++) {
+        struct timespec from = {.tv_sec = 0};
+        struct timespec to = {.tv_sec = 0};
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        for (int i = 0; i < CLOCK_READS; i++) {
+            kept = call();
+        }
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        const uint64_t took = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 +
+                              (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
+        least = took < least ? took : least;
+    }
+    (void)kept;
+    return least / CLOCK_READS;
+}
+
+static struct coord_check *add(struct findings *found, const char *name, enum coord_verdict verdict,
+                               const char *why)
+{
+    struct coord_check *check = &found->list[found->count++];
+    *check = (struct coord_check){.name = name, .verdict = verdict, .why = why};
+    return check;
+}
+
+/* A read that costs half of a system call and more is one. */
+static void check_clock_read(struct findings *found)
+{
+    const uint64_t read = cost_of(read_clock);
+    const uint64_t kernel = cost_of(call_kernel);
+    const bool fast = 2 * read < kernel;
+    struct coord_check *check =
+        add(found, "clock read", fast ? COORD_VERDICT_OK : COORD_VERDICT_WARN,
+            "is_leader() reads the clock each time");
+    snprintf(check->value, sizeof check->value,
+             "%" PRIu64 " ns, %s; a system call takes %" PRIu64 " ns", read,
+             fast ? "in the vDSO" : "a system call", kernel);
+    if (!fast) {
+        snprintf(check->cure, sizeof check->cure,
+                 "nothing is wrong but the speed: a kernel from 5.3 on, with the clock source tsc");
+    }
+}
+
+static void check_timing(struct findings *found)
+{
+    const struct coord_timing *t = found->timing;
+    struct coord_check *check =
+        add(found, "timing", COORD_VERDICT_OK, "all of it follows from coord.ttl and coord.grace");
+    snprintf(check->value, sizeof check->value,
+             "lease %" PRIu64 " ms, renewed every %" PRIu64 " ms, %" PRIu64
+             " ms an attempt, margin %" PRIu64 " ms, grace %" PRIu64 " ms",
+             t->lease, t->renew, t->attempt, t->margin, t->grace);
+}
+
+/* ---------------------------------------------------------------- printing */
+
+static const char *const verdicts[] = {"ok", "warn", "FAIL", "skip"};
+static const char *const verdict_names[] = {"ok", "warn", "fail", "skipped"};
+
+static void print_text(const struct coord_check *check)
+{
+    printf("%-4s %s: %s - %s%s%s\n", verdicts[check->verdict], check->name, check->value,
+           check->why, check->cure[0] != '\0' ? "; cure: " : "", check->cure);
+}
+
+static bool print_json(const struct findings *found, const struct coord_check *check)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_text(&json, "check", check->name);
+    cli_json_text(&json, "verdict", verdict_names[check->verdict]);
+    cli_json_text(&json, "value", check->value);
+    cli_json_text(&json, "why", check->why);
+    cli_json_text(&json, "cure", check->cure[0] != '\0' ? check->cure : NULL);
+    if (strcmp(check->name, "timing") == 0) {
+        cli_json_number(&json, "lease_ms", found->timing->lease);
+        cli_json_number(&json, "renew_ms", found->timing->renew);
+        cli_json_number(&json, "attempt_ms", found->timing->attempt);
+        cli_json_number(&json, "margin_ms", found->timing->margin);
+        cli_json_number(&json, "grace_ms", found->timing->grace);
+    }
+    return cli_json_end(&json);
+}
+
+static int print(const struct cli_args *args, const struct findings *found)
+{
+    unsigned count[sizeof verdicts / sizeof *verdicts] = {0};
+    for (size_t i = 0; i < found->count; i++) {
+        count[found->list[i].verdict]++;
+        if (args->value[CLI_JSON] == NULL) {
+            print_text(&found->list[i]);
+        } else if (!print_json(found, &found->list[i])) {
+            return CLI_FAILED;
+        }
+    }
+    if (fflush(stdout) != 0) {
+        return CLI_FAILED;
+    }
+    return count[COORD_VERDICT_FAIL] > 0 ? CLI_NOBODY : CLI_DONE;
+}
+
+/* ---------------------------------------------------------------- the server */
+
+static int ask_postgres(const struct coord_uri *uri, struct findings *found)
+{
+    struct coord_error error;
+    const postgres_fn examine =
+        (postgres_fn)cli_scheme_function(uri->scheme, "coord_postgres_doctor", &error);
+    if (examine == NULL) {
+        return cli_say_error(&error);
+    }
+    found->count = examine(uri->rest, coord_uri_option(uri, "pooler") != NULL,
+                           coord_clock_wall_us(), found->list);
+    return 0;
+}
+
+static int ask_redis(const struct coord_uri *uri, struct findings *found)
+{
+    struct coord_error error;
+    const struct coord_redis_doctor_config config = {.uri = uri,
+                                                     .lease = found->timing->lease,
+                                                     .attempt = found->timing->attempt,
+                                                     .now = coord_clock_now,
+                                                     .wall = coord_clock_wall_us};
+    const redis_fn examine =
+        (redis_fn)cli_scheme_function(uri->scheme, "coord_redis_doctor", &error);
+    if (examine == NULL) {
+        return cli_say_error(&error);
+    }
+    found->count = examine(&config, found->list);
+    return 0;
+}
+
+static int ask_server(const struct cli_args *args, const struct coord_uri *uri,
+                      struct findings *found)
+{
+    int status = 0;
+    const bool postgres = strncmp(uri->scheme, "postgres", 8) == 0;
+    const bool redis = strncmp(uri->scheme, "redis", 5) == 0;
+    if (postgres) {
+        status = ask_postgres(uri, found);
+    } else if (redis) {
+        status = ask_redis(uri, found);
+    }
+    if (status == 0 && (postgres || redis) && found->count == 0) {
+        cli_say("out of memory");
+        status = CLI_FAILED;
+    }
+    if (status != 0) {
+        return status;
+    }
+    check_timing(found);
+    check_clock_read(found);
+    return print(args, found);
+}
+
+static int examine(const struct cli_args *args, struct coord_uri *uri, struct findings *found)
+{
+    struct coord_error error;
+    enum coord_err rc = coord_uri_parse(args->value[CLI_ELECTOR], uri, &error);
+    for (size_t i = 0; rc == COORD_OK && i < args->set_count; i++) {
+        rc = coord_uri_add_option(uri, args->set[i], &error);
+    }
+    return rc == COORD_OK ? ask_server(args, uri, found) : cli_say_error(&error);
+}
+
+static int run_doctor(const struct cli_args *args)
+{
+    struct cli_args with = *args;
+    struct cli_election opened;
+    /* Nothing is asked through it: it checks the URI and the options, and derives the timing. */
+    with.value[CLI_NAME] = "doctor";
+    int status = cli_election_open(&with, NULL, false, &opened);
+    if (status != 0) {
+        return status;
+    }
+    struct coord_uri *uri = malloc(sizeof *uri); /* large */
+    struct findings *found = calloc(1, sizeof *found);
+    if (uri == NULL || found == NULL) {
+        cli_say("out of memory");
+        status = CLI_FAILED;
+    } else {
+        found->timing = coord_election_timing(opened.election);
+        status = examine(args, uri, found);
+        explicit_bzero(uri, sizeof *uri); /* it may hold a password */
+    }
+    free(found);
+    free(uri);
+    cli_election_close(&opened);
+    return status;
+}
+
+const struct cli_verb cli_verb_doctor = {
+    .name = "doctor",
+    .synopsis = "--elector URI [--ttl DUR] [--json]",
+    .summary = "look at a server: what was seen, why it matters, what cures it",
+    .details = "One line a check: ok, warn, FAIL, or skip where the server keeps it to itself.\n\n"
+               "exit: 0 nothing FAILs; 1 something does; 125 the system fails; 2 usage\n",
+    .takes = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_TTL) | CLI_TAKES(CLI_JSON) | CLI_TAKES(CLI_SET),
+    .needs = CLI_TAKES(CLI_ELECTOR),
+    .run = run_doctor,
+};

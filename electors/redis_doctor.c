@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT
+ * electors/redis_doctor.c - what a Redis or Valkey server is like, judged for elections.
+ */
+#include "electors/redis_doctor.h"
+
+#include "connections/redis.h"
+
+#include <hiredis/hiredis.h>
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PATIENCE = 10000, /* ms a question */
+    CONNECT = 3000,   /* ms a step of connecting */
+    LISTEN = 3000,    /* ms for a subscription */
+    ROUND_TRIPS = 20,
+    FEW_CLIENTS = 10,
+    CLOCK_WARN_MS = 1000,
+    CLOCK_FAIL_MS = 600 * 1000, /* the fence takes up to 71 minutes */
+    ARGUMENTS = 6,
+    FIELD = 64,
+    KEY = 128
+};
+
+struct doctor {
+    const struct coord_redis_doctor_config *config;
+    struct coord_check *list;
+    size_t count;
+    const char *prefix;
+    const char *user; /* for the ACL lines */
+    struct coord_redis *redis;
+    struct coord_redis_user member;
+    struct coord_redis_call call; /* the last question */
+    struct redisReply *info;      /* NULL: denied */
+    char key[3][KEY];             /* of its own: lease, fence, ask; '%' alone is in no election's */
+    char missing[FIELD * 2];      /* rights */
+};
+
+static struct coord_check *add(struct doctor *d, const char *name, enum coord_verdict verdict,
+                               const char *value, const char *why)
+{
+    COORD_ASSERT(d->count < COORD_CHECKS_MAX);
+    struct coord_check *check = &d->list[d->count++];
+    *check = (struct coord_check){.name = name, .verdict = verdict, .why = why};
+    snprintf(check->value, sizeof check->value, "%s", value);
+    return check;
+}
+
+/* The cure stands beside a verdict that asks for one. */
+static void cure(struct coord_check *check, const char *text)
+{
+    if (check->verdict != COORD_VERDICT_OK) {
+        snprintf(check->cure, sizeof check->cure, "%s", text);
+    }
+}
+
+static enum coord_verdict unless(bool good, enum coord_verdict bad)
+{
+    return good ? COORD_VERDICT_OK : bad;
+}
+
+/* ---------------------------------------------------------------- asking */
+
+static void wait_for(bool open, const struct coord_descriptor *wanted, coord_ms most)
+{
+    struct pollfd p = {.fd = -1};
+    if (open) {
+        p.fd = wanted->fd;
+        p.events = (short)((wanted->read ? POLLIN : 0) | (wanted->write ? POLLOUT : 0));
+    }
+    poll(&p, open ? 1 : 0, (int)most);
+}
+
+/* @return the answer, an error reply too, until the next question; NULL: see d->call.error. */
+static const redisReply *ask(struct doctor *d, int argc, const char **argv)
+{
+    size_t bytes[ARGUMENTS];
+    const coord_ms until = d->config->now() + PATIENCE;
+    for (int i = 0; i < argc; i++) {
+        bytes[i] = strlen(argv[i]);
+    }
+    coord_redis_call_clear(&d->call);
+    coord_redis_send(d->redis, &d->call, argc, argv, bytes, d->config->now());
+    coord_redis_flush(d->redis, d->config->now());
+    coord_redis_process(d->redis, d->config->now());
+    while (d->call.state == COORD_REDIS_WAITING) {
+        struct coord_descriptor wanted;
+        const coord_ms now = d->config->now();
+        if (now >= until) {
+            coord_redis_forget(d->redis, &d->call);
+            coord_error_set(&d->call.error, COORD_E_NO_ANSWER,
+                            "the server did not answer in time: see whether it is overloaded");
+            return NULL;
+        }
+        const bool open = coord_redis_descriptor(d->redis, &wanted);
+        const coord_ms at = coord_ms_min(until, coord_redis_deadline(d->redis));
+        wait_for(open, &wanted, coord_ms_sub(at, now));
+        coord_redis_process(d->redis, d->config->now());
+    }
+    return d->call.state == COORD_REDIS_ANSWERED ? d->call.reply : NULL;
+}
+
+#define WORDS(...)  ((const char *[]){__VA_ARGS__})
+#define ASK(d, ...) ask((d), (int)(sizeof WORDS(__VA_ARGS__) / sizeof(char *)), WORDS(__VA_ARGS__))
+
+/* What an answer means. COORD_OK: it was done. */
+static enum coord_err code_of(const struct doctor *d, const redisReply *reply,
+                              struct coord_error *why)
+{
+    if (reply == NULL) {
+        *why = d->call.error;
+        return why->code;
+    }
+    why->code = COORD_OK;
+    return reply->type == REDIS_REPLY_ERROR ? coord_redis_error(reply->str, why) : COORD_OK;
+}
+
+/* The value of a field of INFO. @return out, "" where it is not told. */
+static const char *field(const struct doctor *d, const char *name, char out[FIELD])
+{
+    const size_t bytes = strlen(name);
+    const char *at = d->info != NULL ? d->info->str : NULL;
+    out[0] = '\0';
+    while (at != NULL && (strncmp(at, name, bytes) != 0 || at[bytes] != ':')) {
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at != NULL) {
+        const int length = (int)strcspn(at + bytes + 1, "\r\n");
+        snprintf(out, FIELD, "%.*s", length < FIELD ? length : FIELD - 1, at + bytes + 1);
+    }
+    return out;
+}
+
+static long number(const struct doctor *d, const char *name)
+{
+    char text[FIELD];
+    return strtol(field(d, name, text), NULL, 10);
+}
+
+/* A setting; @return false: this server keeps it to itself. */
+static bool setting(struct doctor *d, const char *name, char out[FIELD])
+{
+    const redisReply *reply = ASK(d, "CONFIG", "GET", name);
+    const bool told = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                      reply->element[1]->type == REDIS_REPLY_STRING;
+    snprintf(out, FIELD, "%s", told ? reply->element[1]->str : "");
+    return told;
+}
+
+/* ---------------------------------------------------------------- the server */
+
+static void check_server(struct doctor *d)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    char text[FIELD];
+    const bool valkey = field(d, "valkey_version", text)[0] != '\0';
+    field(d, valkey ? "valkey_version" : "redis_version", text);
+    const long major = strtol(text, NULL, 10);
+    const char *dot = strchr(text, '.');
+    const long minor = dot != NULL ? strtol(dot + 1, NULL, 10) : 0;
+    snprintf(value, sizeof value, "%s %s", valkey ? "Valkey" : "Redis", text);
+    cure(add(d, "version",
+             d->info == NULL ? COORD_VERDICT_SKIPPED
+                             : unless(major > 6 || (major == 6 && minor >= 2), COORD_VERDICT_FAIL),
+             d->info == NULL ? "not told" : value, "the scripts need what 6.2 brought"),
+         d->info == NULL ? "grant INFO: ACL SETUSER NAME +info"
+                         : "upgrade the server to 6.2 or later, or to Valkey");
+    field(d, "role", text);
+    cure(add(d, "primary", d->info == NULL ? COORD_VERDICT_SKIPPED : COORD_VERDICT_OK,
+             d->info == NULL ? "not told" : text, "a replica takes no writes"),
+         "grant INFO: ACL SETUSER NAME +info");
+    const bool cluster = strcmp(field(d, "redis_mode", text), "cluster") == 0;
+    cure(add(d, "cluster",
+             d->info == NULL ? COORD_VERDICT_SKIPPED : unless(!cluster, COORD_VERDICT_WARN),
+             d->info == NULL ? "not told"
+             : cluster       ? "yes"
+                             : "no",
+             "each name lives on the node of its slot; redirections are not followed"),
+         "name the node of the election's slot in the URI");
+}
+
+static void check_memory(struct doctor *d)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    char policy[FIELD];
+    field(d, "maxmemory_policy", policy);
+    const bool safe = strcmp(policy, "noeviction") == 0;
+    const bool limited = number(d, "maxmemory") > 0;
+    snprintf(value, sizeof value, "maxmemory-policy %s, maxmemory %ld, %ld evicted",
+             policy[0] != '\0' ? policy : "not told", number(d, "maxmemory"),
+             number(d, "evicted_keys"));
+    cure(add(d, "eviction",
+             safe                ? COORD_VERDICT_OK
+             : policy[0] == '\0' ? COORD_VERDICT_SKIPPED
+             : limited           ? COORD_VERDICT_FAIL
+                                 : COORD_VERDICT_WARN,
+             value, "a lease that is evicted lets a second leader in"),
+         policy[0] == '\0' ? "see to it that it is noeviction"
+                           : "CONFIG SET maxmemory-policy noeviction, and the same in its file");
+    const long most = number(d, "maxclients");
+    const long left = most - number(d, "connected_clients");
+    snprintf(value, sizeof value, "%ld of %ld in use", most - left, most);
+    cure(add(d, "clients",
+             most > 0 ? unless(left >= FEW_CLIENTS, COORD_VERDICT_WARN) : COORD_VERDICT_SKIPPED,
+             most > 0 ? value : "not told", "each process that stands needs two connections"),
+         "raise maxclients where there is no room for two connections a process");
+}
+
+static void check_durability(struct doctor *d)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    char text[FIELD];
+    const bool aof = number(d, "aof_enabled") > 0;
+    const bool told = setting(d, "save", text);
+    cure(add(d, "persistence", unless(aof, COORD_VERDICT_WARN),
+             aof               ? "append-only file"
+             : text[0] != '\0' ? "snapshots only"
+             : told            ? "none"
+                               : "no append-only file",
+             "after a restart that lost the last terms each name's next takeover waits a lease"),
+         "appendonly yes; fences rise and nobody leads twice without it, too");
+    const bool alone = number(d, "connected_slaves") == 0;
+    const bool limit = setting(d, "min-replicas-to-write", text);
+    snprintf(value, sizeof value, "%ld, min-replicas-to-write %s", number(d, "connected_slaves"),
+             limit ? text : "not told");
+    cure(add(d, "replicas",
+             d->info == NULL ? COORD_VERDICT_SKIPPED : unless(alone, COORD_VERDICT_WARN),
+             d->info == NULL ? "not told" : value,
+             "a replica that is promoted may not have the last term: the next one waits a lease, "
+             "which covers members of one lease only"),
+         "use one coord.ttl for all members, guard what must not be written twice with the fence; "
+         "min-replicas-to-write 1 makes the loss rarer");
+    const long up = number(d, "uptime_in_seconds");
+    const bool old = up > 0 && (coord_ms)up * 1000 > d->config->lease + 1000;
+    snprintf(value, sizeof value, "%ld s", up);
+    cure(add(d, "uptime", d->info == NULL ? COORD_VERDICT_SKIPPED : unless(old, COORD_VERDICT_WARN),
+             d->info == NULL ? "not told" : value,
+             "until a server is older than the lease a new name waits"),
+         d->info == NULL ? "grant INFO: ACL SETUSER NAME +info"
+                         : "wait for a lease, or coordctl init --name NAME where nobody leads");
+}
+
+static void check_idle(struct doctor *d)
+{
+    char text[FIELD];
+    const bool told = setting(d, "timeout", text);
+    const coord_ms limit = strtoull(text, NULL, 10) * 1000;
+    cure(add(d, "idle timeout",
+             told ? unless(limit == 0 || limit > d->config->lease, COORD_VERDICT_WARN)
+                  : COORD_VERDICT_SKIPPED,
+             told ? text : "this server keeps its settings to itself",
+             "a connection that the server closes between two renewals is opened again each time"),
+         "see to it that `timeout` is 0, or longer than the lease");
+}
+
+/* ---------------------------------------------------------------- rights */
+
+/* It counts as missing where the server says that it may not be used. */
+static void try_right(struct doctor *d, const char *right, const redisReply *reply)
+{
+    struct coord_error why;
+    if (code_of(d, reply, &why) == COORD_E_NO_RIGHT) {
+        const size_t used = strlen(d->missing);
+        snprintf(d->missing + used, sizeof d->missing - used, "%s%s", used > 0 ? " " : "", right);
+    }
+}
+
+static void acl_line(const struct doctor *d, char out[COORD_CHECK_CURE_MAX])
+{
+    snprintf(out, COORD_CHECK_CURE_MAX,
+             "ACL SETUSER %.60s ~%s:* &%s:* +eval +evalsha +get +set +del +pexpire +pttl +time "
+             "+hset +hmget +info +publish +subscribe +unsubscribe",
+             d->user, d->prefix, d->prefix);
+}
+
+static void check_rights(struct doctor *d)
+{
+    char line[COORD_CHECK_CURE_MAX];
+    char value[COORD_CHECK_VALUE_MAX];
+    struct coord_error why = {.code = COORD_OK};
+    acl_line(d, line);
+    try_right(d, "eval", ASK(d, "EVAL", "return 1", "0"));
+    try_right(d, "evalsha", ASK(d, "EVALSHA", "0000000000000000000000000000000000000000", "0"));
+    try_right(d, "time", ASK(d, "TIME"));
+    try_right(d, "get", ASK(d, "GET", d->key[0]));
+    try_right(d, "set", ASK(d, "SET", d->key[0], "", "XX", "KEEPTTL"));
+    try_right(d, "pttl", ASK(d, "PTTL", d->key[0]));
+    try_right(d, "hmget", ASK(d, "HMGET", d->key[1], "v"));
+    try_right(d, "del", ASK(d, "DEL", d->key[2]));
+    try_right(d, "pexpire", ASK(d, "PEXPIRE", d->key[1], "1000"));
+    if (strstr(d->missing, "pexpire") == NULL) { /* what cannot be taken back is not written */
+        try_right(d, "hset", ASK(d, "HSET", d->key[1], "v", "doctor"));
+        COORD_IGNORE(code_of(d, d->call.reply, &why) != COORD_OK, "looked at below");
+        COORD_IGNORE(ASK(d, "PEXPIRE", d->key[1], "1000") == NULL, "it is tried above");
+    }
+    snprintf(value, sizeof value, "missing: %s (or its keys, %s:*)", d->missing, d->prefix);
+    cure(add(d, "elector's rights", unless(d->missing[0] == '\0', COORD_VERDICT_FAIL),
+             d->missing[0] == '\0' ? "granted" : value,
+             "the scripts of an election use these commands on its keys"),
+         line);
+    const bool refused = why.code != COORD_OK && why.code != COORD_E_NO_RIGHT;
+    cure(add(d, "writes", unless(!refused, COORD_VERDICT_FAIL),
+             refused ? coord_err_name(why.code) : "taken", "an acquire writes"),
+         why.text);
+}
+
+static bool hears(struct doctor *d)
+{
+    const struct coord_redis_config config = {.uri = d->config->uri,
+                                              .resolver = &coord__redis_resolve_at_once};
+    struct coord_redis_user member = d->member;
+    struct coord_redis_events *events = NULL;
+    struct coord_redis_listener listener = {.heard = false};
+    if (coord_redis_events_open(&config, &member, &events, NULL) != COORD_OK) {
+        return false;
+    }
+    snprintf(listener.channel, sizeof listener.channel, "%s:{%%doctor}:events", d->prefix);
+    const coord_ms until = d->config->now() + LISTEN;
+    coord_redis_events_listen(events, &listener, d->config->now());
+    coord_redis_events_process(events, d->config->now());
+    while (!listener.heard && d->config->now() < until) {
+        struct coord_descriptor wanted;
+        const coord_ms now = d->config->now();
+        const bool open = coord_redis_events_descriptor(events, &wanted);
+        const coord_ms at = coord_ms_min(until, coord_redis_events_deadline(events));
+        wait_for(open, &wanted, coord_ms_sub(at, now));
+        coord_redis_events_process(events, d->config->now());
+    }
+    coord_redis_events_drop(events, &listener);
+    coord_redis_events_close(events, &member, false);
+    return listener.heard;
+}
+
+static void check_channel(struct doctor *d)
+{
+    char line[COORD_CHECK_CURE_MAX];
+    char channel[KEY];
+    struct coord_error why;
+    acl_line(d, line);
+    snprintf(channel, sizeof channel, "%s:{%%doctor}:events", d->prefix);
+    const bool speaks = code_of(d, ASK(d, "PUBLISH", channel, "doctor"), &why) == COORD_OK;
+    const bool listens = hears(d);
+    cure(add(d, "channel", unless(speaks && listens, COORD_VERDICT_WARN),
+             speaks && listens ? "granted"
+             : speaks          ? "may not subscribe"
+             : listens         ? "may not publish"
+                               : "may neither publish nor subscribe",
+             "a resignation is heard at once; without it the next look finds it, a third of a "
+             "lease later at most"),
+         line);
+    const bool told = d->info != NULL;
+    cure(add(d, "run", unless(told, COORD_VERDICT_WARN), told ? "can be named" : "INFO is denied",
+             "a record counts as proof only within the run of the server in which it was written; "
+             "without it every takeover waits a lease"),
+         line);
+}
+
+/* ---------------------------------------------------------------- time */
+
+static int64_t clock_of(const redisReply *reply)
+{
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
+        return 0;
+    }
+    return strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
+           strtoll(reply->element[1]->str, NULL, 10);
+}
+
+static void check_time(struct doctor *d)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    int64_t worst = 0;
+    int64_t best = INT64_MAX;
+    int64_t apart = 0; /* as the fastest answer told it */
+    for (int i = 0; i < ROUND_TRIPS; i++) {
+        const int64_t before = (int64_t)d->config->wall();
+        const int64_t server = clock_of(ASK(d, "TIME"));
+        const int64_t after = (int64_t)d->config->wall();
+        if (server == 0) {
+            return; /* the rights say why */
+        }
+        worst = after - before > worst ? after - before : worst;
+        if (after - before < best) {
+            best = after - before;
+            apart = (server - before - (after - before) / 2) / 1000;
+        }
+    }
+    snprintf(value, sizeof value, "%" PRId64 " ms apart", apart);
+    const int64_t size = apart < 0 ? -apart : apart;
+    cure(add(d, "clock",
+             size >= CLOCK_FAIL_MS   ? COORD_VERDICT_FAIL
+             : size >= CLOCK_WARN_MS ? COORD_VERDICT_WARN
+                                     : COORD_VERDICT_OK,
+             value, "fences follow the server's clock when a record is lost"),
+         "let both hosts follow a time server");
+    snprintf(value, sizeof value, "%" PRId64 " us at best, %" PRId64 " us at worst of %d", best,
+             worst, (int)ROUND_TRIPS);
+    cure(add(d, "round trip",
+             unless(worst / 1000 < (int64_t)d->config->attempt / 2, COORD_VERDICT_WARN), value,
+             "a renewal has an eighth of a lease for its answer"),
+         "a longer coord.ttl, or a server that is nearer or less busy");
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static void examine(struct doctor *d)
+{
+    struct coord_error why = {.code = COORD_OK};
+    const redisReply *reply = ASK(d, "INFO");
+    if (code_of(d, reply, &why) != COORD_OK && why.code != COORD_E_NO_RIGHT) {
+        cure(add(d, "connection", COORD_VERDICT_FAIL, coord_err_name(why.code),
+                 "nobody can be elected over a server that cannot be asked"),
+             why.text);
+        return;
+    }
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        d->info = d->call.reply;
+        d->call.reply = NULL;
+    }
+    add(d, "connection", COORD_VERDICT_OK, d->config->uri->shown,
+        "all members of an election must use this very server, database and prefix");
+    check_server(d);
+    check_rights(d);
+    check_channel(d);
+    check_memory(d);
+    check_durability(d);
+    check_idle(d);
+    check_time(d);
+    freeReplyObject(d->info);
+}
+
+size_t coord_redis_doctor(const struct coord_redis_doctor_config *config, struct coord_check *out)
+{
+    static const char *const parts[] = {"lease", "fence", "ask"};
+    struct doctor d = {.config = config, .list = out};
+    const struct coord_redis_config connection = {.uri = config->uri,
+                                                  .resolver = &coord__redis_resolve_at_once};
+    d.prefix = coord_uri_option(config->uri, "prefix");
+    d.prefix = d.prefix != NULL ? d.prefix : "coord";
+    d.user =
+        config->uri->user != NULL && config->uri->user[0] != '\0' ? config->uri->user : "default";
+    d.member.attempt = CONNECT;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        snprintf(d.key[i], KEY, "%.64s:{%%doctor}:%s", d.prefix, parts[i]);
+    }
+    if (coord_redis_open(&connection, &d.member, &d.redis, NULL) != COORD_OK) {
+        return 0;
+    }
+    examine(&d);
+    coord_redis_forget(d.redis, &d.call);
+    coord_redis_close(d.redis, &d.member, false);
+    return d.count;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ * tests/integration/test_cli_doctor.c - coordctl doctor: what it says of good and of bad servers.
+ */
+#include "tests/support/coordctl.h"
+#include "tests/support/postgres_server.h"
+#include "tests/support/redis_server.h"
+#include "tests/support/support.h"
+
+#include <hiredis/hiredis.h>
+#include <jansson.h>
+
+struct place {
+    struct scene scene;
+    struct redis_server redis;
+    struct postgres_server postgres;
+};
+
+static struct place place;
+
+static int open_scene(void **state)
+{
+    (void)state;
+    memset(&place, 0, sizeof place);
+    scene_open(&place.scene, "");
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    if (place.redis.folder[0] != '\0') {
+        redis_server_stop(&place.redis);
+    }
+    if (place.postgres.folder[0] != '\0') {
+        postgres_server_stop(&place.postgres);
+    }
+    scene_close(&place.scene);
+    return 0;
+}
+
+static void start_redis(const char *const *options)
+{
+    redis_server_needed();
+    redis_server_start(&place.redis, options);
+}
+
+static int doctor(const char *uri, char out[COORDCTL_TEXT])
+{
+    const char *const arguments[] = {"doctor", "--elector", uri, "--ttl", "1s", NULL};
+    return coordctl_call(&place.scene, out, arguments);
+}
+
+/* The line of one check, "verdict name: value - why; cure: ...", or fails. */
+static const char *line_of(const char *out, const char *verdict, const char *name)
+{
+    static char line[1024];
+    char head[128];
+    snprintf(head, sizeof head, "%-4s %s: ", verdict, name);
+    const char *at = strstr(out, head);
+    if (at == NULL || (at != out && at[-1] != '\n')) {
+        fail_msg("no line \"%s\" in:\n%s", head, out);
+    }
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    return line;
+}
+
+static void expect(const char *out, const char *verdict, const char *name, const char *part)
+{
+    const char *line = line_of(out, verdict, name);
+    if (strstr(line, part) == NULL) {
+        fail_msg("no \"%s\" in: %s", part, line);
+    }
+}
+
+/* ---------------------------------------------------------------- redis */
+
+static void test_cli_doctor__finds_a_good_redis_good_and_leaves_nothing(void **state)
+{
+    static const char *const options[] = {"--appendonly", "yes", NULL};
+    char out[COORDCTL_TEXT];
+    (void)state;
+    start_redis(options);
+    assert_int_equal(doctor(place.redis.uri, out), 0);
+    expect(out, "ok", "elector's rights", "granted");
+    expect(out, "ok", "channel", "granted");
+    expect(out, "ok", "persistence", "append-only");
+    expect(out, "ok", "eviction", "noeviction");
+    expect(out, "ok", "timing",
+           "lease 1000 ms, renewed every 333 ms, 125 ms an attempt, margin 33 ms, grace 200 ms");
+    line_of(out, strstr(out, "warn clock read") != NULL ? "warn" : "ok", "clock read");
+    for (long long left = 1; left > 0;) { /* its key runs out by itself */
+        redisReply *size = redis_server_command(&place.redis, "DBSIZE");
+        left = size->integer;
+        freeReplyObject(size);
+    }
+}
+
+static void test_cli_doctor__names_missing_rights_and_the_line_that_grants_them(void **state)
+{
+    static const char *const none[] = {NULL};
+    char out[COORDCTL_TEXT];
+    char uri[COORDCTL_PATH];
+    (void)state;
+    start_redis(none);
+    redis_server_do(&place.redis, "ACL SETUSER few on >hunter2 ~jobs:* -@all +eval +evalsha +get "
+                                  "+set +del +pexpire +pttl +time +info");
+    snprintf(uri, sizeof uri, "redis+unix://few:hunter2@%s?coord.prefix=jobs", place.redis.socket);
+    assert_int_equal(doctor(uri, out), 1);
+    expect(out, "FAIL", "elector's rights", "missing: hmget hset ");
+    expect(out, "FAIL", "elector's rights", "ACL SETUSER few ~jobs:* &jobs:* +eval ");
+    expect(out, "warn", "channel", "neither publish nor subscribe");
+    expect(out, "skip", "idle timeout", "keeps its settings to itself");
+    assert_null(strstr(out, "hunter2"));
+    redis_server_do(&place.redis, "ACL SETUSER few allkeys resetchannels &jobs:* +hmget +hset "
+                                  "+publish +subscribe +unsubscribe -info");
+    assert_int_equal(doctor(uri, out), 0);
+    expect(out, "warn", "run", "INFO is denied");
+    expect(out, "skip", "version", "not told");
+    redis_server_do(&place.redis, "ACL SETUSER few resetkeys ~other:*");
+    assert_int_equal(doctor(uri, out), 1);
+    expect(out, "FAIL", "elector's rights", "get set ");
+}
+
+static void test_cli_doctor__fails_a_redis_that_may_evict_or_takes_no_writes(void **state)
+{
+    static const char *const options[] = {"--maxmemory", "100mb", "--maxmemory-policy",
+                                          "allkeys-lru", NULL};
+    char out[COORDCTL_TEXT];
+    (void)state;
+    start_redis(options);
+    assert_int_equal(doctor(place.redis.uri, out), 1);
+    expect(out, "FAIL", "eviction", "allkeys-lru");
+    expect(out, "FAIL", "eviction", "CONFIG SET maxmemory-policy noeviction");
+    redis_server_do(&place.redis, "CONFIG SET maxmemory-policy noeviction");
+    redis_server_do(&place.redis, "CONFIG SET min-replicas-to-write 1");
+    redis_server_do(&place.redis, "CONFIG SET timeout 1");
+    assert_int_equal(doctor(place.redis.uri, out), 1);
+    expect(out, "FAIL", "writes", "READ_ONLY");
+    expect(out, "warn", "idle timeout", "1");
+}
+
+static void test_cli_doctor__a_server_that_cannot_be_asked_is_a_finding(void **state)
+{
+    char out[COORDCTL_TEXT];
+    (void)state;
+    assert_int_equal(doctor("redis+unix:///nonexistent/socket", out), 1);
+    expect(out, "FAIL", "connection", "UNREACHABLE");
+    assert_int_equal(doctor("postgresql:///x?host=/nonexistent", out), 1);
+    expect(out, "FAIL", "connection", "UNREACHABLE");
+    assert_int_equal(doctor("redis://h.invalid", out), 1);
+    expect(out, "FAIL", "connection", "NAME_UNRESOLVED");
+}
+
+/* ---------------------------------------------------------------- postgres */
+
+static void test_cli_doctor__tells_what_a_postgres_lacks_until_init_has_run(void **state)
+{
+    char out[COORDCTL_TEXT];
+    (void)state;
+    postgres_server_needed();
+    postgres_server_start(&place.postgres, NULL);
+    assert_int_equal(doctor(place.postgres.uri, out), 1);
+    expect(out, "FAIL", "schema", "coordctl init --elector URI");
+    expect(out, "ok", "pooler", "none in between");
+    const char *const init[] = {"init", "--elector", place.postgres.uri, NULL};
+    assert_int_equal(coordctl_call(&place.scene, out, init), 0);
+    assert_int_equal(doctor(place.postgres.uri, out), 0);
+    expect(out, "ok", "schema", "coord format 1");
+    postgres_server_do(&place.postgres, "create role bare login");
+    postgres_server_do(&place.postgres, "grant usage on schema coord to bare");
+    char uri[COORDCTL_PATH];
+    snprintf(uri, sizeof uri, "postgresql://bare@/postgres?host=%s", place.postgres.folder);
+    assert_int_equal(doctor(uri, out), 1);
+    expect(out, "FAIL", "elector's rights",
+           "GRANT SELECT, INSERT, UPDATE ON TABLE coord.term TO \"bare\"");
+}
+
+/* ---------------------------------------------------------------- form */
+
+static void expect_text(const json_t *object, const char *key)
+{
+    assert_non_null(json_string_value(json_object_get(object, key)));
+}
+
+static void test_cli_doctor__prints_one_object_a_line_for_programs(void **state)
+{
+    char out[COORDCTL_TEXT];
+    char *rest = NULL;
+    bool timing = false;
+    (void)state;
+    start_redis(NULL);
+    const char *const arguments[] = {"doctor", "--elector", place.redis.uri, "--json", NULL};
+    assert_int_equal(coordctl_call(&place.scene, out, arguments), 0);
+    for (char *line = strtok_r(out, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        json_t *object = json_loads(line, 0, NULL);
+        assert_non_null(object);
+        expect_text(object, "check");
+        expect_text(object, "value");
+        expect_text(object, "why");
+        const char *verdict = json_string_value(json_object_get(object, "verdict"));
+        const bool good = strcmp(verdict, "ok") == 0;
+        assert_int_equal(json_is_null(json_object_get(object, "cure")), good);
+        if (json_object_get(object, "lease_ms") != NULL) {
+            timing = true;
+            assert_int_equal(json_integer_value(json_object_get(object, "lease_ms")), 15000);
+            assert_int_equal(json_integer_value(json_object_get(object, "renew_ms")), 5000);
+            assert_int_equal(json_integer_value(json_object_get(object, "attempt_ms")), 1875);
+            assert_int_equal(json_integer_value(json_object_get(object, "margin_ms")), 500);
+            assert_int_equal(json_integer_value(json_object_get(object, "grace_ms")), 3000);
+        }
+        json_decref(object);
+    }
+    assert_true(timing);
+}
+
+static void test_cli_doctor__checks_the_host_where_there_is_no_server(void **state)
+{
+    char out[COORDCTL_TEXT];
+    (void)state;
+    assert_int_equal(doctor(place.scene.uri, out), 0);
+    line_of(out, "ok", "timing");
+    assert_int_equal(doctor("nats://h", out), 2);
+    assert_int_equal(doctor("redis://h?coord.nonsense=1", out), 2);
+    const char *const refused[] = {"doctor", "--elector", place.scene.uri, "--ttl",
+                                   "1s",     "--option",  "grace=900ms",   NULL};
+    assert_int_equal(coordctl_call(&place.scene, out, refused), 2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_cli_doctor__##name, open_scene, close_scene)
+    const struct CMUnitTest tests[] = {
+        TEST(finds_a_good_redis_good_and_leaves_nothing),
+        TEST(names_missing_rights_and_the_line_that_grants_them),
+        TEST(fails_a_redis_that_may_evict_or_takes_no_writes),
+        TEST(a_server_that_cannot_be_asked_is_a_finding),
+        TEST(tells_what_a_postgres_lacks_until_init_has_run),
+        TEST(prints_one_object_a_line_for_programs),
+        TEST(checks_the_host_where_there_is_no_server),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
