@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/fault/test_redis_chaos.c - four electors, each behind a network of its own, on a server that
- * dies and forgets: never two leaders, fences rise, and in the end there is a leader.
+ * tests/fault/test_redis_chaos.c - four electors, each behind a network of its own, on a server
+ * that dies and forgets: never two leaders, fences rise, and in the end there is a leader.
  *
  *   COORD_CHAOS_MS=60000 COORD_CHAOS_SEED=7   for longer, and for a run again
  */
