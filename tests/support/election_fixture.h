@@ -27,7 +27,7 @@ struct fixture {
     unsigned told[4]; /* by edge kind; 0: leader changes */
     bool released_inside;
     bool led_at_release;
-    atomic_uint barks; /* the watchdog's */
+    unsigned barks; /* the watchdog's */
     uint64_t barked_at_term;
 };
 
