@@ -228,34 +228,6 @@ static void test_election__a_question_without_an_answer_is_asked_until_the_time_
     assert_int_equal(coord_election_init_record(f->election, TTL, NULL), COORD_E_NO_ANSWER);
 }
 
-/* ---------------------------------------------------------------- who leads */
-
-static void test_election__does_not_take_old_news_of_itself_for_the_present(void **state)
-{
-    struct fixture *f = *state;
-    struct coord_observation seen;
-    struct coord_observation news = {.leading = true, .fence = 1, .last_fence = 1};
-    f->config.identity = "me";
-    f->config.identity_bytes = 2;
-    snprintf(news.identity, sizeof news.identity, "me");
-    f->store.leader = &news;
-    open_fake(f);
-    assert_int_equal(coord_election_try_acquire(f->election, GUARD, NULL), COORD_OK);
-    assert_int_equal(coord_election_leader(f->election, &seen), COORD_OK);
-    assert_true(seen.leading);
-    assert_int_equal(seen.fence, 1);
-    atomic_store(&f->store.lost, true);
-    assert_int_equal(coord_election_renew(f->election, GUARD, NULL), COORD_E_NOT_LEADER);
-    assert_int_equal(coord_election_leader(f->election, &seen), COORD_OK);
-    assert_false(seen.leading);
-    assert_string_equal(seen.identity, "");
-    snprintf(news.identity, sizeof news.identity, "another");
-    assert_int_equal(coord_election_observe(f->election, GUARD, &seen, NULL), COORD_OK);
-    assert_int_equal(coord_election_leader(f->election, &seen), COORD_OK);
-    assert_true(seen.leading);
-    assert_string_equal(seen.identity, "another");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,7 +242,6 @@ int main(void)
         TEST(test_election__one_attempt_is_for_one_term),
         TEST(test_election__an_attempt_whose_term_is_over_at_once_is_decided),
         TEST(test_election__a_question_without_an_answer_is_asked_until_the_time_is_up),
-        TEST(test_election__does_not_take_old_news_of_itself_for_the_present),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
