@@ -337,6 +337,12 @@ bool coord_broker_next_message(struct coord_broker *broker, struct coord_broker_
     return true;
 }
 
+size_t coord_broker_waiting(const struct coord_broker *broker)
+{
+    check(broker);
+    return broker->inbox.messages;
+}
+
 void coord_broker_get_status(const struct coord_broker *broker, struct coord_broker_status *out)
 {
     check(broker);

@@ -189,6 +189,9 @@ COORD_API void coord_broker_unsubscribe(struct coord_broker *broker, const char 
 COORD_API bool coord_broker_next_message(struct coord_broker *broker,
                                          struct coord_broker_message *out);
 
+/** How many wait to be taken. Thread: confined. */
+COORD_API size_t coord_broker_waiting(const struct coord_broker *broker);
+
 /** How it is. @param out written. Thread: confined. */
 COORD_API void coord_broker_get_status(const struct coord_broker *broker,
                                        struct coord_broker_status *out);
