@@ -42,6 +42,12 @@ check install__has_libraries_headers_and_pkg_config \
     lists lib/libcoord.a lib/libcoord.so lib/libcoord.so.0 lib/pkgconfig/libcoord.pc \
     include/coord-0/coord/elector.h
 
+for page in docs/man/*.[1-9]; do
+    [ -e "$page" ] || continue
+    check "install__has_the_page_$(basename "$page")" \
+        lists "share/man/man${page##*.}/$(basename "$page")"
+done
+
 headers_alone() {
     cd "$prefix/include/coord-0" || return 1
     for header in */*.h; do
