@@ -88,6 +88,9 @@ examples() {
                 libraries="libcoord-$backend $libraries"
             fi
         done
+        # What it uses beside coord is its own affair.
+        grep -q '^#include <libpq-fe.h>' "$source" && libraries="$libraries libpq"
+        grep -q '^#include <hiredis/' "$source" && libraries="$libraries hiredis"
         $CC -std=c11 -D_GNU_SOURCE -o "$work/example" "$source" \
             $(asked --cflags --libs $libraries) -pthread || { echo "$source"; return 1; }
     done
