@@ -42,24 +42,7 @@ struct member {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t watched = PTHREAD_ONCE_INIT;
 static struct member *members;
-
-/* A child finds the lock free and the list whole, whatever other threads did when it was forked. */
-static void hold(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void let_go(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
-static void watch_forks(void)
-{
-    COORD_IGNORE(pthread_atfork(hold, let_go, let_go) != 0, "no memory: then it is not watched");
-}
 
 /* ---------------------------------------------------------------- boxes; the lock is held */
 
@@ -145,7 +128,6 @@ static enum coord_err begin(struct coord_broker *broker, const struct coord_brok
     m->last = &m->first;
     m->messages_max = config->inbox_messages;
     m->bytes_max = config->inbox_bytes;
-    pthread_once(&watched, watch_forks);
     pthread_mutex_lock(&lock);
     m->next = members;
     members = m;
