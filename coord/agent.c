@@ -551,6 +551,20 @@ enum coord_err coord_agent_assign(struct coord_agent *agent, const char *target,
     return rc != COORD_OK ? rc : publish(agent, &message);
 }
 
+void coord_agent_forget_elector(struct coord_agent *agent, coord_ms now)
+{
+    struct coord_agent *a = agent;
+    pass(a, now);
+    a->elector = NULL;
+    a->lease = NULL;
+    a->stands = false;
+    a->edge_given = false;
+    a->due = true;
+    a->told = (struct coord_claim){.leading = false};
+    a->told_hard = 0;
+    coord_coordinator_lead(a->coordinator, false, 0, 0, a->now);
+}
+
 /* ---- queries ---- */
 
 const char *coord_agent_topic(const struct coord_agent *agent, enum coord_message_type type)

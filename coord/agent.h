@@ -215,6 +215,9 @@ COORD_API struct coord_coordinator *coord_agent_coordinator(struct coord_agent *
 
 COORD_API struct coord_agent_counts coord_agent_counts(const struct coord_agent *agent);
 
+/** Its elector or lease is gone, or about to be: it goes on without. */
+COORD_API void coord_agent_forget_elector(struct coord_agent *agent, coord_ms now);
+
 /**
  * A bus that is a broker.
  *

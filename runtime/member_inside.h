@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * runtime/member_inside.h - between the sources of members only. The runtime's lock guards it all.
+ */
+#ifndef COORD_MEMBER_INSIDE_H
+#define COORD_MEMBER_INSIDE_H
+
+#include "runtime/inside.h"
+#include "runtime/member.h"
+
+enum {
+    COORD__MEMBER_MAGIC = 0x6d656d62,
+    COORD__MEMBER_SINKS = 8,
+    COORD__MEMBER_EVENTS = 4096, /* that wait for the host */
+    COORD__MEMBER_PARCELS = 1024 /* of an own bus, each way */
+};
+
+/* A message of an application's own bus. */
+struct coord__parcel {
+    struct coord__parcel *next;
+    const char *topic;
+    size_t count;
+    unsigned char bytes[];
+};
+
+struct coord__parcels {
+    struct coord__parcel *first;
+    struct coord__parcel *last;
+    size_t count;
+};
+
+/* An event that waits for the host. Its texts and its message lie behind it. */
+struct coord__notice {
+    struct coord__notice *next;
+    struct coord_agent_event event;
+    struct coord_event fleet;
+    struct coord_message message;
+    unsigned char bytes[];
+};
+
+struct coord_member {
+    struct coord__rider rider; /* first */
+    uint32_t magic;
+    char id[COORD_NAME_MAX + 1];
+    char fleet[COORD_ESCAPED_MAX];
+    struct coord_election *election; /* NULL: none */
+    struct coord_agent *agent;       /* NULL: closed */
+    struct coord_broker *broker;     /* NULL: an own bus */
+    coord_member_publish_fn publish;
+    void *publish_ctx;
+    struct coord__parcels inbox;
+    struct coord__parcels outbox;
+    struct coord__parcel *read; /* of the inbox, borrowed by the agent */
+    const char *topic[COORD_MESSAGE_TYPES];
+    int signal;
+    uint64_t generation; /* of that descriptor */
+    coord_ms leave_within;
+    bool explicit_drain;
+    coord_member_fn fn;
+    void *ctx;
+    struct coord_log log;
+
+    struct coord__notice *first;
+    struct coord__notice *last;
+    size_t notices;
+    uint64_t lost_events;
+    bool left;
+    struct coord_agent_event left_event;
+    struct coord_sink *sinks[COORD__MEMBER_SINKS];
+    size_t sink_count;
+    unsigned char work[COORD_MESSAGE_MAX];
+};
+
+static inline struct coord_member *coord__member_of(struct coord__rider *rider)
+{
+    return (struct coord_member *)(void *)rider; /* its first member */
+}
+
+/* Begin a call. @return false: this is a forked child, nothing is locked. */
+bool coord__member_enter(struct coord_member *member);
+/* The agent was told something: have it and its election driven. */
+void coord__member_touch(struct coord_member *member);
+
+/* member_tell.c */
+void coord__member_note(struct coord_member *member, const struct coord_agent_event *event,
+                        coord_ms now);
+bool coord__member_tells(const struct coord__rider *rider);
+void coord__member_tell(struct coord__rider *rider);
+void coord__member_forget_notices(struct coord_member *member);
+
+/* member_bus.c: an application's own bus */
+struct coord_agent_bus coord__member_own_bus(struct coord_member *member);
+bool coord__member_flushes(const struct coord__rider *rider);
+void coord__member_flush(struct coord__rider *rider);
+void coord__member_forget_parcels(struct coord_member *member);
+
+#endif /* COORD_MEMBER_INSIDE_H */
