@@ -219,7 +219,6 @@ BENCHES := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 $(B)/tests/libsupport.a: $(call obj,$(SUPPORT_SRC))
 $(B)/tests/libsim.a: $(call obj,$(SIM_SRC))
 $(B)/tests/libsuite.a: $(call obj,$(SUITE_SRC))
-$(B)/tests/libsuite.a: $(call obj,$(filter-out tests/contract/test_%,$(wildcard tests/contract/*.c)))
 $(B)/tests/libcli.a: $(call obj,$(filter-out $(CLI_MAIN),$(CLI_SRC)))
 
 # A test is linked with the rooms that it includes, so that a room under repair does not stop
@@ -238,7 +237,6 @@ broad := $(filter-out tests/unit/%,$(TEST_SRC)) $(with_support) $(with_cli) $(wi
 # $(call libraries_of,SOURCE)
 libraries_of = $(if $(filter $(1),$(with_cli)),$(B)/tests/libcli.a) \
   $(if $(filter $(1),$(with_sim)),$(if $(SIM_SRC),$(B)/tests/libsim.a)) \
-  $(if $(filter tests/contract/%,$(1)),$(if $(SUITE_SRC),$(B)/tests/libsuite.a)) \
   $(if $(filter $(1),$(with_suite)),$(B)/tests/libsuite.a) \
   $(if $(filter $(1),$(broad)),$(if $(SUPPORT_SRC),$(B)/tests/libsupport.a) $(STATIC), \
   $(if $(filter $(1),$(with_backends)),$(STATIC), \
