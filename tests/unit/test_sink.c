@@ -161,8 +161,12 @@ static void test_sink__a_reader_that_stands_still_holds_nobody(void **state)
     struct coord_sink_config config = COORD_SINK_CONFIG_INIT;
     struct coord_sink *sink = NULL;
     (void)state;
+    static const char much[65536];
     config.queue_max = 10;
-    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    while (write(ends[1], much, sizeof much) > 0) {
+    }
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
     assert_int_equal(coord_sink_lines(ends[1], &config, &sink, NULL), COORD_OK);
     for (unsigned i = 0; i < 1000; i++) {
         put(sink, (unsigned char)i, COORD_ORPHANS_OPENED, false);
