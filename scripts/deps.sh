@@ -42,24 +42,31 @@ included() {
 
 rooms="coord connections electors brokers runtime cli"
 test_rooms="tests/support tests/unit tests/contract tests/fault tests/integration tests/sim
-tests/vectors tests/fuzz"
+    tests/vectors tests/fuzz"
+
+# libraries ROOM ...: those that sources of the rooms include and that are missing.
+libraries() {
+    included uuid/ "$@" && { library uuid || echo uuid; }
+    included hiredis/ "$@" && { library hiredis || echo hiredis; }
+    included msgpack "$@" && { library msgpack-c msgpack || echo msgpack; }
+    included libpq- "$@" && { library libpq || echo libpq; }
+    included openssl/ "$@" && { library libcrypto || echo libcrypto; }
+    included jansson "$@" && { library jansson || echo jansson; }
+    included curl/ "$@" && { library libcurl || echo curl; }
+    return 0
+}
 
 # One word for each thing that is missing.
 missing() {
     have "$compiler" || echo compiler
     have "$pkg_config" || echo pkg-config
-    included uuid/ $rooms && { library uuid || echo uuid; }
-    included hiredis/ $rooms && { library hiredis || echo hiredis; }
-    included msgpack $rooms && { library msgpack-c msgpack || echo msgpack; }
-    included libpq- $rooms && { library libpq || echo libpq; }
-    included openssl/ $rooms && { library libcrypto || echo libcrypto; }
-    included jansson $rooms && { library jansson || echo jansson; }
-    included curl/ $rooms && { library libcurl || echo curl; }
-    [ "$1" = build ] && return 0
+    if [ "$1" = build ]; then
+        libraries $rooms
+        return 0
+    fi
+    libraries $rooms $test_rooms
     have "$cxx" || echo c++
     library cmocka || echo cmocka
-    included openssl/ $test_rooms && { library libcrypto || echo libcrypto; }
-    included jansson $test_rooms && { library jansson || echo jansson; }
     if ls electors/redis*.c >/dev/null 2>&1; then
         have redis-server || have valkey-server || echo redis-server
         if ls tests/*/*_tls.c >/dev/null 2>&1; then
@@ -70,8 +77,9 @@ missing() {
         have postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || echo postgresql
         have pgbouncer || [ -x /usr/sbin/pgbouncer ] || echo pgbouncer
     fi
-    [ "$1" = test ] && return 0
-    have make || echo make
+    if [ "$1" = ci ]; then
+        have make || echo make
+    fi
     return 0
 }
 
