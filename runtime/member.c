@@ -93,10 +93,9 @@ static size_t descriptors(struct coord__rider *rider, struct coord_descriptor *o
 
 static void release(struct coord_member *m, bool forked)
 {
+    coord__member_leave_bus(m, forked);
     coord_agent_free(m->agent);
-    coord_broker_free(m->broker, forked);
     m->agent = NULL;
-    m->broker = NULL;
     if (m->signal >= 0) {
         close(m->signal);
     }
@@ -118,7 +117,6 @@ static void free_rider(struct coord__rider *rider)
 {
     struct coord_member *m = coord__member_of(rider);
     coord__member_forget_notices(m);
-    coord__member_forget_parcels(m);
     m->magic = 0;
     free(m);
 }
@@ -129,8 +127,6 @@ static const struct coord__rider_ops ops = {
     .descriptors = descriptors,
     .tells = coord__member_tells,
     .tell = coord__member_tell,
-    .flushes = coord__member_flushes,
-    .flush = coord__member_flush,
     .close = close_rider,
     .free = free_rider,
 };
@@ -159,46 +155,6 @@ void coord_member_close(struct coord_member *member)
 
 /* ---------------------------------------------------------------- joining */
 
-static enum coord_err open_broker(struct coord_member *m, const struct coord_member_config *config,
-                                  uint64_t seed, const struct coord_uri *uri,
-                                  struct coord_error *error)
-{
-    struct coord_broker_config broker = COORD_BROKER_CONFIG_INIT;
-    broker.seed = seed;
-    broker.uri = uri;
-    broker.backend_ctx = config->bus_ctx;
-    broker.log = m->log;
-    broker.share = &m->rider.runtime->share;
-    broker.resolver = &m->rider.runtime->resolver;
-    return coord_broker_new(config->broker, &broker, coord_clock_now(), &m->broker, error);
-}
-
-static enum coord_err open_bus(struct coord_member *m, const struct coord_member_config *config,
-                               uint64_t seed, struct coord_error *error)
-{
-    if (config->broker == NULL) {
-        return COORD_OK;
-    }
-    if (config->bus_uri == NULL) {
-        return open_broker(m, config, seed, NULL, error);
-    }
-    struct coord_uri *parsed = malloc(sizeof *parsed); /* large */
-    if (parsed == NULL) {
-        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
-    }
-    enum coord_err rc = coord_uri_parse(config->bus_uri, parsed, error);
-    for (size_t i = 0;
-         rc == COORD_OK && config->bus_options != NULL && config->bus_options[i] != NULL; i++) {
-        rc = coord_uri_add_option(parsed, config->bus_options[i], error);
-    }
-    if (rc == COORD_OK) {
-        rc = open_broker(m, config, seed, parsed, error);
-    }
-    explicit_bzero(parsed, sizeof *parsed); /* it may hold a password */
-    free(parsed);
-    return rc;
-}
-
 static void fill_agent(struct coord_member *m, const struct coord_member_config *config,
                        struct coord_agent_config *out)
 {
@@ -206,7 +162,7 @@ static void fill_agent(struct coord_member *m, const struct coord_member_config 
     out->topic_prefix = config->topic_prefix;
     out->publishes_only = config->publishes_only;
     out->lease = m->election != NULL ? m->election->lease : NULL;
-    out->bus = m->broker != NULL ? coord_agent_bus_of(m->broker, false) : coord__member_own_bus(m);
+    out->bus = coord__member_bus(m);
     out->coordinator.instance_id = m->id;
     out->coordinator.refuses_orders = config->refuses_orders;
     out->coordinator.heartbeat_events = config->heartbeat_events;
@@ -221,24 +177,16 @@ static enum coord_err join_fleet(struct coord_member *m, const struct coord_memb
                                  struct coord_error *error)
 {
     struct coord_agent_config agent = COORD_AGENT_CONFIG_INIT;
-    uint64_t seed = 0;
+    const coord_ms now = coord_clock_now();
     uuid_generate(agent.coordinator.incarnation);
-    memcpy(&seed, agent.coordinator.incarnation, sizeof seed);
-    enum coord_err rc = open_bus(m, config, seed, error);
+    memcpy(&agent.coordinator.seed, agent.coordinator.incarnation, sizeof agent.coordinator.seed);
+    fill_agent(m, config, &agent);
+    const enum coord_err rc = coord_agent_new(&agent, now, &m->agent, error);
     if (rc != COORD_OK) {
         return rc;
     }
-    const coord_ms now = coord_clock_now();
-    agent.coordinator.seed = seed;
-    fill_agent(m, config, &agent);
-    rc = coord_agent_new(&agent, now, &m->agent, error);
-    if (rc == COORD_OK && m->broker != NULL) {
-        rc = coord_agent_subscribe(m->agent, m->broker, now, error);
-    }
-    for (unsigned type = 0; rc == COORD_OK && type < COORD_MESSAGE_TYPES; type++) {
-        m->topic[type] = coord_agent_topic(m->agent, (enum coord_message_type)type);
-    }
-    return rc;
+    m->bus = config->bus;
+    return coord__member_join_bus(m, now, error);
 }
 
 static enum coord_err check(const struct coord_runtime *runtime,
@@ -250,13 +198,16 @@ static enum coord_err check(const struct coord_runtime *runtime,
                                "compile it again",
                                coord_version());
     }
-    if ((config->broker == NULL) == (config->publish == NULL)) {
+    if (config->bus == NULL) {
         return coord_error_set(error, COORD_E_BAD_ARGUMENT,
-                               "a member has either a broker or a function that publishes");
+                               "a member needs a bus: open one with coord_bus_open()");
     }
-    if (config->election != NULL && config->election->runtime != runtime) {
-        return coord_error_set(error, COORD_E_BAD_ARGUMENT,
-                               "the election is of another runtime: open it on this one");
+    const struct coord__rider *bus = (const struct coord__rider *)(const void *)config->bus;
+    if (bus->runtime != runtime ||
+        (config->election != NULL && config->election->runtime != runtime)) {
+        return coord_error_set(
+            error, COORD_E_BAD_ARGUMENT,
+            "the bus or the election is of another runtime: open it on this one");
     }
     const char *id = config->id != NULL         ? config->id
                      : config->election != NULL ? config->election->identity
@@ -278,14 +229,12 @@ static void fill_in(struct coord_member *m, const struct coord_member_config *co
     memcpy(m->id, id, strlen(id) + 1);
     memcpy(m->fleet, fleet, strnlen(fleet, sizeof m->fleet - 1));
     m->election = config->election;
-    m->publish = config->publish;
-    m->publish_ctx = config->publish_ctx;
     m->leave_within = config->leave_within > 0 ? config->leave_within : LEAVE_WITHIN;
     m->explicit_drain = config->explicit_drain;
     m->fn = config->fn;
     m->ctx = config->ctx;
     m->log = config->log.fn != NULL ? config->log : m->rider.runtime->log;
-    m->rider.follows = config->election != NULL;
+    m->rider.follows = true;
     m->generation = atomic_fetch_add(&generations, 1) + 1;
 }
 

@@ -10,6 +10,7 @@
 #define COORD_MEMBER_H
 
 #include "coord/agent.h"
+#include "runtime/bus.h"
 #include "runtime/election.h"
 #include "runtime/sink.h"
 
@@ -26,11 +27,6 @@ struct coord_member;
 typedef void (*coord_member_fn)(void *ctx, struct coord_member *member,
                                 const struct coord_agent_event *event);
 
-/** Send bytes over the application's own bus; called by the thread that drives, no lock held. It
- * must not wait for long: heartbeats do. What fails is dropped, and said again later. */
-typedef enum coord_err (*coord_member_publish_fn)(void *ctx, const char *topic, const void *bytes,
-                                                  size_t count);
-
 /** Start from COORD_MEMBER_CONFIG_INIT. Everything is copied but what is said to be kept. */
 struct coord_member_config {
     size_t size; /* sizeof(struct coord_member_config) */
@@ -38,21 +34,16 @@ struct coord_member_config {
     const char *id;                  /* UTF-8, 1 to 255 bytes; NULL: that of the election */
     struct coord_election *election; /* of the same runtime, kept: close the member first. It is
                                         stood for. NULL: none */
-    const struct coord_broker_ops *broker; /* static, such as coord_redis_broker(); or ... */
-    const char *bus_uri;                   /* of the broker */
-    void *bus_ctx;                         /* of a broker that takes its bus from code; kept */
-    const char *const *bus_options;        /* `KEY=VALUE`, as for an election; ends with NULL */
-    coord_member_publish_fn publish; /* ... the application's own bus; coord_member_take() is its
-                                        other half */
-    void *publish_ctx;               /* kept */
-    const char *topic_prefix;        /* NULL: COORD_TOPIC_PREFIX */
-    coord_ms timeout;                /* T; 0: COORD_TIMEOUT_DEFAULT. The same for a whole fleet */
-    coord_ms interval;               /* between heartbeats; 0: T / 4 */
-    bool publishes_only;             /* see coord/agent.h */
-    bool refuses_orders;             /* only this process decides when it leaves */
-    bool heartbeat_events;           /* an event for each heartbeat too */
-    enum coord_form form;            /* of its messages */
-    coord_ms leave_within;           /* of coord_member_leave_signal(); 0: 30 s */
+    struct coord_bus *bus; /* of the same runtime, its own: nobody else takes messages from it, and
+                              it has no on_message. Kept: close the member first */
+    const char *topic_prefix; /* NULL: COORD_TOPIC_PREFIX */
+    coord_ms timeout;         /* T; 0: COORD_TIMEOUT_DEFAULT. The same for a whole fleet */
+    coord_ms interval;        /* between heartbeats; 0: T / 4 */
+    bool publishes_only;      /* see coord/agent.h */
+    bool refuses_orders;      /* only this process decides when it leaves */
+    bool heartbeat_events;    /* an event for each heartbeat too */
+    enum coord_form form;     /* of its messages */
+    coord_ms leave_within;    /* of coord_member_leave_signal(); 0: 30 s */
     bool
         explicit_drain; /* only coord_member_drained() says that the work has ended; else the return
                             from DRAIN does, or, without a function, nothing has to end */
@@ -67,14 +58,14 @@ struct coord_member_config {
     }
 
 /**
- * Join a fleet. Nothing is connected yet; that needs somebody who drives the runtime.
+ * Join a fleet. It is heard as soon as somebody drives the runtime.
  *
  * @param runtime  kept until coord_member_close().
  * @param config   borrowed; see the struct for what is kept.
  * @param out      written on success.
  * @param error    filled in on failure; may be NULL.
- * @return         COORD_OK; BAD_ARGUMENT, BAD_URI, UNKNOWN_OPTION, BAD_OPTION, VERSION_MISMATCH,
- *                 NO_MEMORY, SYSTEM, FORKED; or what the broker refuses. Nothing is left behind.
+ * @return         COORD_OK; BAD_ARGUMENT, BAD_NAME, VERSION_MISMATCH, NO_MEMORY, SYSTEM, FORKED, or
+ *                 what the bus says to its subscriptions. Nothing is left behind.
  * Thread: any.   Blocks: never.   Allocates: yes.   Calls back: never.
  * Source: docs/fleet.md, tests/unit/test_member.c.
  */
@@ -122,22 +113,6 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_member_assign(struct coord_membe
                                                               const char *target,
                                                               const char *const *names,
                                                               size_t count, int64_t priority);
-
-/**
- * A message came in over the application's own bus, on a topic of coord_member_topic().
- *
- * @param bytes  borrowed for the call.
- * @return       COORD_OK; LIMIT: too many wait, it is dropped; NO_MEMORY; FORKED.
- * Thread: any.   Blocks: never.   Allocates: until it is read.   Calls back: never.
- * Source: docs/fleet.md#an-applications-own-bus, tests/unit/test_member.c.
- */
-COORD_API enum coord_err coord_member_take(struct coord_member *member, const char *topic,
-                                           const void *bytes, size_t count);
-
-/** The topic of a type that the application's own bus has to hear; NULL: not that one. Borrowed
- * until close. Thread: any.   Blocks: never.   Allocates: never.   Calls back: never. */
-COORD_API const char *coord_member_topic(const struct coord_member *member,
-                                         enum coord_message_type type);
 
 /* ---- leaving ---- */
 
@@ -201,7 +176,7 @@ struct coord_member_view {
     enum coord_agent_phase phase;
     bool judging;   /* it hears itself, so that the silence of others means something */
     coord_ms heard; /* how long it has listened without starting anew */
-    bool bus_up;    /* of a broker; of an own bus: true */
+    bool bus_up;    /* the bus carries messages */
     uint64_t
         lost_events; /* not told, as the callback was too slow; peers and orphans have it all */
     struct coord_coordinator_counts fleet;

@@ -10,22 +10,7 @@
 enum {
     COORD__MEMBER_MAGIC = 0x6d656d62,
     COORD__MEMBER_SINKS = 8,
-    COORD__MEMBER_EVENTS = 4096, /* that wait for the host */
-    COORD__MEMBER_PARCELS = 1024 /* of an own bus, each way */
-};
-
-/* A message of an application's own bus. */
-struct coord__parcel {
-    struct coord__parcel *next;
-    const char *topic;
-    size_t count;
-    unsigned char bytes[];
-};
-
-struct coord__parcels {
-    struct coord__parcel *first;
-    struct coord__parcel *last;
-    size_t count;
+    COORD__MEMBER_EVENTS = 4096 /* that wait for the host */
 };
 
 /* An event that waits for the host. Its texts and its message lie behind it. */
@@ -44,13 +29,7 @@ struct coord_member {
     char fleet[COORD_ESCAPED_MAX];
     struct coord_election *election; /* NULL: none */
     struct coord_agent *agent;       /* NULL: closed */
-    struct coord_broker *broker;     /* NULL: an own bus */
-    coord_member_publish_fn publish;
-    void *publish_ctx;
-    struct coord__parcels inbox;
-    struct coord__parcels outbox;
-    struct coord__parcel *read; /* of the inbox, borrowed by the agent */
-    const char *topic[COORD_MESSAGE_TYPES];
+    struct coord_bus *bus;           /* pinned; NULL: closed */
     int signal;
     uint64_t generation; /* of that descriptor */
     coord_ms leave_within;
@@ -87,10 +66,11 @@ bool coord__member_tells(const struct coord__rider *rider);
 void coord__member_tell(struct coord__rider *rider);
 void coord__member_forget_notices(struct coord_member *member);
 
-/* member_bus.c: an application's own bus */
-struct coord_agent_bus coord__member_own_bus(struct coord_member *member);
-bool coord__member_flushes(const struct coord__rider *rider);
-void coord__member_flush(struct coord__rider *rider);
-void coord__member_forget_parcels(struct coord_member *member);
+/* member_bus.c */
+struct coord_agent_bus coord__member_bus(struct coord_member *member);
+enum coord_err coord__member_join_bus(struct coord_member *member, coord_ms now,
+                                      struct coord_error *error);
+void coord__member_leave_bus(struct coord_member *member, bool forked);
+bool coord__member_bus_up(const struct coord_member *member);
 
 #endif /* COORD_MEMBER_INSIDE_H */

@@ -11,15 +11,11 @@ enum coord_err coord_member_look(struct coord_member *member, struct coord_membe
     if (!coord__member_enter(member)) {
         return COORD_E_FORKED;
     }
-    struct coord_broker_status status = {.up = true};
     const struct coord_coordinator *c = coord_agent_coordinator(member->agent);
-    if (member->broker != NULL) {
-        coord_broker_get_status(member->broker, &status);
-    }
     out->now = coord_clock_now();
     out->phase = coord_agent_phase(member->agent);
     out->judging = coord_coordinator_judging(c, out->now, &out->heard);
-    out->bus_up = status.up;
+    out->bus_up = coord__member_bus_up(member);
     out->lost_events = member->lost_events;
     out->fleet = coord_coordinator_counts(c);
     out->messages = coord_agent_counts(member->agent);

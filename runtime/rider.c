@@ -95,17 +95,27 @@ void coord__riders_note_events(struct coord_runtime *runtime, bool all)
     }
 }
 
-bool coord__riders_process(struct coord_runtime *runtime, coord_ms now)
+static bool process_those(struct coord_runtime *runtime, bool follow, coord_ms now)
 {
     bool any = false;
     for (struct coord__rider *r = runtime->riders; r != NULL; r = r->next) {
-        if (!r->due && now < r->deadline) {
+        if (r->follows != follow || (!r->due && now < r->deadline)) {
             continue;
         }
         r->due = false;
         any = true;
         r->ops->process(r, now);
     }
+    return any;
+}
+
+bool coord__riders_process(struct coord_runtime *runtime, coord_ms now)
+{
+    bool any = process_those(runtime, false, now);
+    if (any) {
+        coord__riders_follow(runtime);
+    }
+    any = process_those(runtime, true, now) || any;
     for (struct coord__rider *r = runtime->riders; any && r != NULL; r = r->next) {
         r->deadline = r->ops->deadline(r);
     }

@@ -35,7 +35,7 @@ struct coord__rider {
     unsigned pins; /* calls and dispatches that still use it */
     bool closed;   /* the rest goes with the last pin */
     bool due;      /* to be processed without waiting for its deadline */
-    bool follows;  /* due after each round of an election */
+    bool follows;  /* due after each round of an election, or of one that does not follow */
     bool telling;
     bool flushing;
     uint64_t told_last;

@@ -18,12 +18,15 @@ enum {
     LONG = 30000 /* ms; a guard, never reached */
 };
 
+static const struct coord_bus_scheme buses[] = {{"memory", coord_memory_broker, NULL},
+                                                {NULL, NULL, NULL}};
 static const struct coord_scheme schemes[] = {{"memory", coord_memory_elector, NULL},
                                               {NULL, NULL, NULL}};
 
 struct host {
     struct coord_runtime *runtime;
     struct coord_election *election;
+    struct coord_bus *bus;
     struct coord_member *member;
     pthread_mutex_t lock;
     char said[65536];
@@ -114,8 +117,8 @@ static void open_host(struct host *h, const struct plan *plan)
     config.role = plan->role;
     config.id = plan->election != NULL ? NULL : plan->id;
     config.election = h->election;
-    config.broker = coord_memory_broker();
-    config.bus_uri = plan->bus;
+    assert_int_equal(coord_bus_open(h->runtime, buses, plan->bus, NULL, &h->bus, &error), COORD_OK);
+    config.bus = h->bus;
     config.timeout = 1000;
     config.explicit_drain = plan->explicit_drain;
     config.fn = plan->deaf ? NULL : hear;
@@ -129,6 +132,7 @@ static void open_host(struct host *h, const struct plan *plan)
 static void close_host(struct host *h)
 {
     coord_member_close(h->member);
+    coord_bus_close(h->bus);
     if (h->election != NULL) {
         coord_election_close(h->election);
     }
@@ -357,6 +361,7 @@ static void test_member__a_forked_child_leaves_the_parents_alone(void **state)
     if (child == 0) {
         bool ok = coord_member_leave(a.member, COORD_INTENT_GRACEFUL, 1) == COORD_E_FORKED;
         coord_member_close(a.member);
+        coord_bus_close(a.bus);
         coord_election_close(a.election);
         coord_runtime_free(a.runtime);
         _exit(ok ? 0 : 1);
@@ -368,56 +373,72 @@ static void test_member__a_forked_child_leaves_the_parents_alone(void **state)
     close_host(&a);
 }
 
+static void test_member__its_bus_may_go_first(void **state)
+{
+    struct host a;
+    struct coord_member_view view;
+    (void)state;
+    open_host(&a, &(struct plan){.id = "a", .bus = "memory:", .threads = true});
+    coord_bus_close(a.bus);
+    a.bus = NULL;
+    assert_int_equal(coord_member_leave(a.member, COORD_INTENT_GRACEFUL, 50), COORD_OK);
+    assert_int_equal(coord_member_wait(a.member, LONG, NULL), COORD_OK);
+    assert_int_equal(coord_member_look(a.member, &view), COORD_OK);
+    assert_false(view.bus_up);
+    close_host(&a);
+}
+
 /* ---- an application's own bus ---- */
 
 struct own {
-    struct coord_member *member[2];
+    struct coord_bus *bus[2];
 };
 
 /* It delivers at once, from within the call, as a bus in one process may. */
-static enum coord_err carry(void *ctx, const char *topic, const void *bytes, size_t count)
+static bool carry(void *ctx, const struct coord_broker_message *message)
 {
     struct own *own = ctx;
     for (unsigned i = 0; i < 2; i++) {
-        if (own->member[i] != NULL) {
-            assert_int_equal(coord_member_take(own->member[i], topic, bytes, count), COORD_OK);
+        if (own->bus[i] != NULL) {
+            assert_int_equal(
+                coord_bus_deliver(own->bus[i], message->topic, message->bytes, message->count),
+                COORD_OK);
         }
     }
-    return COORD_OK;
+    return true;
 }
 
 static void test_member__an_own_bus_is_two_functions(void **state)
 {
-    struct own own = {.member = {NULL, NULL}};
+    struct own own = {.bus = {NULL, NULL}};
     struct coord_runtime *runtime = NULL;
-    struct coord_member_config config = COORD_MEMBER_CONFIG_INIT;
+    struct coord_member *member[2] = {NULL, NULL};
     struct host h = {.lock = PTHREAD_MUTEX_INITIALIZER};
     (void)state;
     assert_int_equal(coord_runtime_new(NULL, &runtime, NULL), COORD_OK);
-    config.publish = carry;
-    config.publish_ctx = &own;
-    config.topic_prefix = "ours";
-    config.timeout = 1000;
-    config.id = "a";
-    config.fn = hear;
-    config.ctx = &h;
-    assert_int_equal(coord_member_open(runtime, &config, &own.member[0], NULL), COORD_OK);
-    assert_string_equal(coord_member_topic(own.member[0], COORD_MESSAGE_HEARTBEAT),
-                        "ours.heartbeat");
-    config.id = "b";
-    config.fn = NULL;
-    assert_int_equal(coord_member_open(runtime, &config, &own.member[1], NULL), COORD_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        struct coord_member_config config = COORD_MEMBER_CONFIG_INIT;
+        assert_int_equal(coord_bus_open_own(runtime, carry, &own, NULL, &own.bus[i], NULL),
+                         COORD_OK);
+        config.bus = own.bus[i];
+        config.topic_prefix = "ours";
+        config.timeout = 1000;
+        config.id = i == 0 ? "a" : "b";
+        config.fn = i == 0 ? hear : NULL;
+        config.ctx = &h;
+        assert_int_equal(coord_member_open(runtime, &config, &member[i], NULL), COORD_OK);
+    }
     const coord_ms start = coord_clock_now();
     while (!said(&h, "PEER_APPEARED b")) {
         assert_true(within(start));
         assert_int_equal(coord_runtime_process(runtime), COORD_OK);
     }
     struct coord_agent_event left;
-    assert_int_equal(coord_member_leave(own.member[1], COORD_INTENT_GRACEFUL, LONG), COORD_OK);
-    assert_int_equal(coord_member_wait(own.member[1], LONG, &left), COORD_OK);
+    assert_int_equal(coord_member_leave(member[1], COORD_INTENT_GRACEFUL, LONG), COORD_OK);
+    assert_int_equal(coord_member_wait(member[1], LONG, &left), COORD_OK);
     assert_true(left.heard);
-    coord_member_close(own.member[1]);
-    coord_runtime_free(runtime); /* closes the other */
+    coord_member_close(member[1]);
+    coord_runtime_free(runtime); /* closes the other, and both buses */
 }
 
 /* ---- sinks ---- */
@@ -467,12 +488,11 @@ static void test_member__what_makes_no_sense_is_refused(void **state)
     struct coord_error error;
     (void)state;
     assert_int_equal(coord_runtime_new(NULL, &runtime, NULL), COORD_OK);
+    struct coord_bus *bus = NULL;
     config.id = "a";
     assert_int_equal(coord_member_open(runtime, &config, &member, &error), COORD_E_BAD_ARGUMENT);
-    config.broker = coord_memory_broker();
-    config.bus_uri = "memory:?coord.nonsense=1";
-    assert_int_equal(coord_member_open(runtime, &config, &member, &error), COORD_E_UNKNOWN_OPTION);
-    config.bus_uri = "memory:";
+    assert_int_equal(coord_bus_open(runtime, buses, "memory:", NULL, &bus, NULL), COORD_OK);
+    config.bus = bus;
     config.interval = 9000; /* two lost heartbeats would kill */
     assert_int_equal(coord_member_open(runtime, &config, &member, &error), COORD_E_BAD_ARGUMENT);
     config.id = NULL;
@@ -496,6 +516,7 @@ int main(void)
         cmocka_unit_test(test_member__a_deadline_ends_it_all),
         cmocka_unit_test(test_member__a_signal_starts_it),
         cmocka_unit_test(test_member__its_election_may_go_first),
+        cmocka_unit_test(test_member__its_bus_may_go_first),
         cmocka_unit_test(test_member__may_be_closed_inside_its_callback),
         cmocka_unit_test(test_member__a_forked_child_leaves_the_parents_alone),
         cmocka_unit_test(test_member__an_own_bus_is_two_functions),
