@@ -108,13 +108,13 @@ static int decode(const char *text, unsigned char *out)
 {
     const size_t length = strlen(text);
     size_t padding = 0;
-    if (length > PART_TEXT || length % 4 != 0 ||
-        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=") !=
-            length) {
-        return -1;
-    }
     while (padding < length && padding < 2 && text[length - 1 - padding] == '=') {
         padding++;
+    }
+    if (length > PART_TEXT || length % 4 != 0 ||
+        strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") !=
+            length - padding) {
+        return -1;
     }
     const int n = length > 0 ? EVP_DecodeBlock(out, (const unsigned char *)text, (int)length) : 0;
     return n < (int)padding ? -1 : n - (int)padding;

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * tests/fault/test_broker_redis.c - a bus over Redis whose server goes away, is silent or refuses.
+ */
+#include "brokers/redis.h"
+#include "tests/contract/broker_suite.h"
+#include "tests/support/proxy.h"
+#include "tests/support/redis_server.h"
+
+#include "runtime/clock.h"
+
+#include <hiredis/hiredis.h>
+
+#include <signal.h>
+#include <stdlib.h>
+
+static struct redis_server server;
+static struct bus_world world;
+static const char *address;
+
+static const char *uri(void)
+{
+    return address;
+}
+
+static const struct bus_store store = {.name = "redis", .ops = coord_redis_broker, .uri = uri};
+
+static int set_up(void **state)
+{
+    (void)state;
+    bus_open_world(&world, &store, "fault");
+    world.config.attempt = 400;
+    return 0;
+}
+
+static void begin(void)
+{
+    redis_server_needed();
+    redis_server_start(&server, (const char *const[]){"--save", "", NULL});
+    address = server.uri;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    bus_close_world(&world);
+    if (server.pid > 0) {
+        kill(server.pid, SIGCONT);
+    }
+    redis_server_stop(&server);
+    return 0;
+}
+
+static void test_broker_redis__comes_back_when_the_server_is_restarted(void **state)
+{
+    (void)state;
+    begin();
+    struct bus_side *a = bus_join(&world, 0);
+    struct bus_side *b = bus_join(&world, 1);
+    for (int round = 0; round < 3; round++) {
+        char text[32];
+        snprintf(text, sizeof text, "round %d", round);
+        bus_say(&world, 0, text);
+        bus_until_got(&world, a, (size_t)round + 1);
+        bus_until_got(&world, b, (size_t)round + 1);
+        redis_server_kill(&server);
+        bus_until_down(&world, a);
+        bus_until_down(&world, b);
+        assert_int_not_equal(bus_status(a).error.code, COORD_OK);
+        redis_server_again(&server);
+        bus_until_up(&world, a);
+        bus_until_up(&world, b);
+        assert_true(bus_status(b).ups >= (uint64_t)round + 2);
+    }
+}
+
+static void test_broker_redis__holds_what_is_published_while_the_server_is_away(void **state)
+{
+    (void)state;
+    begin();
+    world.config.outbox_wait = 20000;
+    struct bus_side *a = bus_join(&world, 0);
+    struct bus_side *b = bus_join(&world, 1);
+    redis_server_kill(&server);
+    bus_until_down(&world, a);
+    bus_until_down(&world, b);
+    bus_say(&world, 0, "meanwhile");
+    bus_drive(&world, 100);
+    redis_server_again(&server);
+    bus_until_up(&world, b);
+    bus_until_idle(&world, a);
+    bus_say(&world, 0, "after");
+    bus_until_got(&world, b, 1);
+    while (bus_has(b, "after") == 0) {
+        bus_until_got(&world, b, b->got + 1);
+    }
+    assert_true(bus_has(b, "meanwhile") <= 1); /* as b may have come back later than it */
+}
+
+static void test_broker_redis__forgets_what_waited_too_long(void **state)
+{
+    (void)state;
+    begin();
+    world.config.outbox_wait = 100;
+    struct bus_side *a = bus_join(&world, 0);
+    redis_server_kill(&server);
+    bus_until_down(&world, a);
+    bus_say(&world, 0, "stale");
+    bus_drive(&world, 300);
+    assert_int_equal(bus_status(a).dropped[COORD_BROKER_DROP_WAITED], 1);
+    redis_server_again(&server);
+    bus_until_up(&world, a);
+    bus_say(&world, 0, "fresh");
+    bus_until_got(&world, a, 1);
+    assert_int_equal(bus_has(a, "fresh"), 1);
+}
+
+static void test_broker_redis__sees_a_stopped_server_also_when_it_only_listens(void **state)
+{
+    (void)state;
+    begin();
+    struct bus_side *a = bus_join(&world, 0);
+    kill(server.pid, SIGSTOP);
+    bus_until_down(&world, a);
+    kill(server.pid, SIGCONT);
+    bus_until_up(&world, a);
+    bus_say(&world, 0, "hello");
+    bus_until_got(&world, a, 1);
+}
+
+static void test_broker_redis__sees_a_stopped_server_when_it_publishes(void **state)
+{
+    (void)state;
+    begin();
+    struct bus_side *a = bus_open(&world, 0);
+    bus_until_up(&world, a);
+    kill(server.pid, SIGSTOP);
+    for (int i = 0; i < 30; i++) {
+        bus_say(&world, 0, "x");
+    }
+    bus_until_down(&world, a);
+    kill(server.pid, SIGCONT);
+    bus_until_up(&world, a);
+    bus_until_idle(&world, a);
+    assert_true(bus_status(a).dropped[COORD_BROKER_DROP_BROKEN] > 0);
+}
+
+static void test_broker_redis__survives_a_cut_of_its_connections(void **state)
+{
+    struct proxy proxy;
+    (void)state;
+    begin();
+    proxy_start(&proxy, server.socket);
+    address = proxy.uri;
+    struct bus_side *a = bus_join(&world, 0);
+    proxy_cut(&proxy, false);
+    bus_until_down(&world, a);
+    bus_until_up(&world, a);
+    bus_say(&world, 0, "hello");
+    bus_until_got(&world, a, 1);
+    bus_close(a);
+    proxy_stop(&proxy);
+}
+
+static void test_broker_redis__says_which_right_is_missing_and_mends(void **state)
+{
+    (void)state;
+    begin();
+    struct bus_side *a = bus_open(&world, 0);
+    bus_until_up(&world, a);
+    redis_server_do(&server, "ACL SETUSER default resetchannels");
+    bus_subscribe(a, world.topic);
+    bus_drive(&world, 100);
+    assert_false(bus_status(a).up);
+    assert_int_equal(bus_status(a).error.code, COORD_E_NO_RIGHT);
+    bus_say(&world, 0, "refused");
+    bus_until_idle(&world, a);
+    assert_int_equal(bus_status(a).dropped[COORD_BROKER_DROP_REFUSED], 1);
+    redis_server_do(&server, "ACL SETUSER default allchannels");
+    bus_say(&world, 0, "taken");
+    bus_until_up(&world, a); /* it asks again by itself */
+    bus_say(&world, 0, "hello");
+    bus_until_got(&world, a, 1);
+}
+
+/* What others send is theirs: one message of 2 MiB must not land in our memory. */
+static void test_broker_redis__is_not_filled_by_what_others_send(void **state)
+{
+    enum {
+        SIZE = 2 << 20
+    };
+    (void)state;
+    begin();
+    struct bus_side *a = bus_join(&world, 0);
+    char *bytes = malloc(SIZE);
+    assert_non_null(bytes);
+    memset(bytes, 'x', SIZE);
+    struct redisContext *c = redis_server_connect(&server);
+    struct redisReply *reply =
+        redisCommand(c, "PUBLISH %s %b", world.topic, bytes, (size_t)100 * 1024);
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    bus_until_idle(&world, a);
+    bus_drive(&world, 50);
+    assert_int_equal(a->got, 0); /* larger than a message may be: counted */
+    assert_int_equal(bus_status(a).dropped[COORD_BROKER_DROP_DAMAGED], 1);
+    assert_true(bus_status(a).up);
+    reply = redisCommand(c, "PUBLISH %s %b", world.topic, bytes, (size_t)SIZE);
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    bus_until_down(&world, a); /* larger than the connection takes: it begins anew */
+    bus_until_up(&world, a);
+    reply = redisCommand(c, "PUBLISH %s small", world.topic);
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    bus_until_got(&world, a, 1);
+    redisFree(c);
+    free(bytes);
+}
+
+static void test_broker_redis__many_agents_over_one_connection_survive_a_restart(void **state)
+{
+    (void)state;
+    begin();
+    world.shared = true;
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_open(&world, i);
+        bus_subscribe(&world.sides[i], world.topic);
+    }
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_until_up(&world, &world.sides[i]);
+    }
+    redis_server_kill(&server);
+    bus_until_down(&world, &world.sides[0]);
+    redis_server_again(&server);
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_until_up(&world, &world.sides[i]);
+    }
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_say(&world, i, "alive");
+    }
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_until_got(&world, &world.sides[i], BUS_SIDES);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(test_broker_redis__##name, set_up, tear_down)
+        T(comes_back_when_the_server_is_restarted),
+        T(holds_what_is_published_while_the_server_is_away),
+        T(forgets_what_waited_too_long),
+        T(sees_a_stopped_server_also_when_it_only_listens),
+        T(sees_a_stopped_server_when_it_publishes),
+        T(survives_a_cut_of_its_connections),
+        T(says_which_right_is_missing_and_mends),
+        T(is_not_filled_by_what_others_send),
+        T(many_agents_over_one_connection_survive_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
