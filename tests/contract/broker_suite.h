@@ -25,6 +25,7 @@ int bus_suite_run(const struct bus_store *store);
 
 enum {
     BUS_SIDES = 40,
+    BUS_CASES = 64,
     BUS_GUARD = 30000 /* ms after which a case that hangs has failed; no measure of anything */
 };
 
@@ -70,6 +71,14 @@ void bus_subscribe(struct bus_side *side, const char *topic);
 void bus_publish(struct bus_side *side, const char *topic, const void *bytes, size_t count);
 /** Publish a text to the world's topic. */
 void bus_say(struct bus_world *world, int i, const char *text);
+
+/** One case; each list ends with a line whose name is NULL. */
+struct bus_case {
+    const char *name;
+    void (*run)(struct bus_world *world);
+};
+extern const struct bus_case bus_carrying[];
+extern const struct bus_case bus_limits[];
 
 typedef bool (*bus_condition)(void *ctx);
 /** Drive all sides until it holds; fails the case when it does not within BUS_GUARD. */
