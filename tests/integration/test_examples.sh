@@ -28,6 +28,7 @@ thread_is_told_of_every_edge() {
 }
 
 thread_ends_with_a_signal() {
+    : >"$output" # before it is in the background: what the last case said is not this one's
     stdbuf -oL "$examples/embed_thread" "file:$folder" jobs >"$output" 2>&1 &
     example=$!
     tries=0
@@ -48,6 +49,27 @@ loop_works_while_it_leads() {
     grep -q 'worked on 10 bytes' "$output" && grep -q 'leads no more' "$output"
 }
 
+a_spot_worker_says_its_last_word() {
+    says '^all work has ended, and the others know it$' timeout 60 "$examples/spot_worker" ||
+        return 1
+    : >"$output"
+    stdbuf -oL "$examples/spot_worker" "local:$folder/bus" w-7 >"$output" 2>&1 &
+    example=$!
+    tries=0
+    # Its handler is in place when it sleeps in its wait; before that the signal just ends it.
+    while ! grep -q 'SigCgt:.*4' "/proc/$example/status" && [ $tries -lt 300 ]; do
+        sleep 0.1
+        tries=$((tries + 1))
+    done
+    kill -TERM $example
+    wait $example && grep -q '^w-7 leaves, graceful' "$output"
+}
+
+an_orchestrator_replaces_what_is_gone() {
+    says '^resolved: ' timeout 60 "$examples/orchestrator" || return 1
+    grep -q '"orders" is nobody' "$output"
+}
+
 unknown_schemes_are_named() {
     refused 'knows memory:, file:' "$examples/embed_blocking" nosuch://x
 }
@@ -56,5 +78,7 @@ check examples__blocking_works_and_resigns blocking_works_and_resigns
 check examples__thread_is_told_of_every_edge thread_is_told_of_every_edge
 check examples__thread_ends_with_a_signal thread_ends_with_a_signal
 check examples__loop_works_while_it_leads loop_works_while_it_leads
+check examples__a_spot_worker_says_its_last_word a_spot_worker_says_its_last_word
+check examples__an_orchestrator_replaces_what_is_gone an_orchestrator_replaces_what_is_gone
 check examples__unknown_schemes_are_named unknown_schemes_are_named
 finish
