@@ -24,7 +24,7 @@ int bus_suite_run(const struct bus_store *store);
 /* ---- for the cases, and for tests of one broker's own ---- */
 
 enum {
-    BUS_SIDES = 40,
+    BUS_SIDES = 200,
     BUS_CASES = 64,
     BUS_GUARD = 30000 /* ms after which a case that hangs has failed; no measure of anything */
 };
