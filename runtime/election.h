@@ -222,9 +222,10 @@ COORD_API const struct coord_timing *coord_election_timing(const struct coord_el
  *
  * @param timeout  ms.
  * @return         COORD_OK: leading, also when it led already; NOT_LEADER: another holds it, or its
- *                 own term is coming to an end, or was over before the call could return; TIMEOUT: not decided in time, such as while an
- *                 earlier term is waited out: coord_election_explain() tells; an error of class
- *                 RETRY or REFUSED: the store could not be asked; CLOSED; FORKED.
+ *                 own term is coming to an end, or was over before the call could return; TIMEOUT:
+ *                 not decided in time, such as while an earlier term is waited out:
+ *                 coord_election_explain() tells; an error of class RETRY or REFUSED: the store
+ *                 could not be asked; CLOSED; FORKED.
  * Thread: any.   Blocks: up to timeout.   Allocates: never.
  * Calls back: coord_edge_fn, coord_leader_change_fn.
  * Source: docs/guide.md#acquire, tests/contract.

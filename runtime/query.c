@@ -107,8 +107,8 @@ static bool never(struct coord_election *election, void *ctx)
 /*
  * The machine spaces its own tries; these are the caller's, and a store may just be starting. One
  * that answers nothing within an attempt may still be connecting on a busy host: it is asked again
- * for as long as the caller waits. One that says no is asked twice. For OBSERVE and INIT only, which
- * may be done twice.
+ * for as long as the caller waits. One that says no is asked twice. For OBSERVE and INIT only,
+ * which may be done twice.
  */
 static enum coord_err query_patiently(struct coord_election *election,
                                       const struct coord_request *what, coord_ms until,
