@@ -1,52 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * coord/agent.c - an elector, a bus and a coordinator joined, and the way out of a fleet.
+ * coord/agent.c - an elector, a bus and a coordinator joined: what comes in, what goes out.
  */
-#include "coord/agent.h"
+#include "coord/agent_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    MESSAGES = 256,        /* taken in within one step: a flood must not keep the host waiting */
-    MARGIN_MAX = 2000,     /* ms that a drain ends before its deadline, for the last word */
-    MARGIN_SHARE = 10,     /* ... and at most this part of the time that is left */
-    NAMES_ROOM = 64 * 1024 /* bytes of a list of subscriptions */
-};
-
-struct coord_agent {
-    struct coord_coordinator *coordinator;
-    struct coord_agent_bus bus;
-    struct coord_elector *elector; /* NULL: none, or driven elsewhere */
-    struct coord_lease *lease;     /* NULL: none */
-    bool stands;
-    bool observer;
-    bool publishes_only;
-    char id[COORD_NAME_MAX + 1];
-    char topic[COORD_MESSAGE_TYPES][COORD_TOPIC_MAX];
-    coord_ms now;
-
-    struct coord_claim told; /* to the coordinator */
-    coord_ms told_hard;
-    uint64_t term; /* the latest that was seen */
-    bool edge_given;
-    bool connected;
-    bool due;   /* the host said something, or messages may be waiting still */
-    bool quiet; /* every event was pulled, so that a message may be handed in */
-
-    enum coord_agent_phase phase;
-    bool announce; /* the notice has to get out before anything else is done */
-    bool drained;
-    bool heard; /* the last word came back */
-    enum coord_intent intent;
-    coord_ms deadline;
-    coord_ms drain_by;
-    enum coord_agent_phase told_phase;
-    bool told_notice; /* as it is now */
-
-    struct coord_event event;
-    struct coord_agent_counts counts;
-    unsigned char message[COORD_MESSAGE_MAX]; /* that was handed in last; its views point here */
-    unsigned char names[NAMES_ROOM];
+    MESSAGES = 256 /* taken in within one step: a flood must not keep the host waiting */
 };
 
 /* ---- making ---- */
@@ -138,8 +99,9 @@ void coord_agent_free(struct coord_agent *agent)
     }
 }
 
-static void pass(struct coord_agent *a, coord_ms now)
+void coord__agent_pass(struct coord_agent *agent, coord_ms now)
 {
+    struct coord_agent *a = agent;
     if (now < a->now) {
         a->counts.went_back++;
         return;
@@ -175,162 +137,6 @@ static bool next_edge(struct coord_agent *a, struct coord_agent_event *out)
     a->term = out->edge.term;
     out->kind = COORD_AGENT_EVENT_EDGE;
     return true;
-}
-
-static bool released(const struct coord_agent *a)
-{
-    return !a->stands || coord_lease_settled(a->lease);
-}
-
-/* ---- leaving ---- */
-
-static coord_ms drain_by(coord_ms deadline, coord_ms now)
-{
-    coord_ms left = coord_ms_sub(deadline, now);
-    return deadline == COORD_NEVER ? COORD_NEVER
-                                   : deadline - coord_ms_min(left / MARGIN_SHARE, MARGIN_MAX);
-}
-
-void coord_agent_leave(struct coord_agent *agent, enum coord_intent intent, coord_ms deadline,
-                       coord_ms now)
-{
-    struct coord_agent *a = agent;
-    pass(a, now);
-    if (a->phase >= COORD_AGENT_FINISHING) {
-        return; /* it is gone already, or as good as gone */
-    }
-    if (a->phase != COORD_AGENT_STAYING && intent == COORD_INTENT_GRACEFUL) {
-        intent = a->intent;
-        deadline = coord_ms_min(deadline, a->deadline);
-    }
-    if (a->phase != COORD_AGENT_STAYING && intent == a->intent && deadline == a->deadline) {
-        return;
-    }
-    a->intent = intent;
-    a->deadline = deadline;
-    a->drain_by = drain_by(deadline, a->now);
-    a->told_notice = false;
-    a->announce = true;
-    a->due = true;
-    if (a->phase == COORD_AGENT_STAYING) {
-        a->phase = COORD_AGENT_RELEASING;
-        a->told_phase = COORD_AGENT_STAYING; /* also of a stay that it never heard of */
-        if (a->stands) {
-            coord_lease_withdraw(a->lease, a->now);
-        }
-    }
-    coord_coordinator_leave(a->coordinator, intent, deadline, a->now);
-}
-
-enum coord_err coord_agent_stay(struct coord_agent *agent, coord_ms now)
-{
-    struct coord_agent *a = agent;
-    pass(a, now);
-    if (a->phase == COORD_AGENT_STAYING) {
-        return COORD_OK;
-    }
-    if (a->phase == COORD_AGENT_FINISHING || (a->phase == COORD_AGENT_LEFT && a->drained)) {
-        return COORD_E_CLOSED;
-    }
-    a->phase = COORD_AGENT_STAYING;
-    a->drained = false;
-    a->announce = true; /* the next heartbeat, which says it, is due at once */
-    a->due = true;
-    coord_coordinator_withdraw(a->coordinator, a->now);
-    if (a->stands) {
-        coord_lease_stand(a->lease, a->now); /* after its present term, which ends all the same */
-    }
-    return COORD_OK;
-}
-
-static void finish(struct coord_agent *a)
-{
-    coord_coordinator_finish(a->coordinator, a->now);
-    if (a->phase != COORD_AGENT_LEFT) {
-        a->phase = COORD_AGENT_FINISHING;
-    }
-}
-
-void coord_agent_drained(struct coord_agent *agent, coord_ms now)
-{
-    struct coord_agent *a = agent;
-    pass(a, now);
-    if (a->phase == COORD_AGENT_STAYING || a->drained) {
-        return;
-    }
-    a->drained = true;
-    a->due = true;
-    if (a->stands) {
-        coord_lease_acknowledge(a->lease, a->term, a->now);
-    }
-    if (a->phase == COORD_AGENT_LEFT) {
-        finish(a); /* too late for a last word; but its heartbeats end */
-    }
-}
-
-/* Each step ends when it is done, and all of them at the deadline. */
-static void advance(struct coord_agent *a)
-{
-    bool late = a->now >= a->deadline;
-    if (a->phase == COORD_AGENT_RELEASING && !late &&
-        (a->lease == NULL || !coord_lease_leading_at(a->lease, a->now))) {
-        a->phase = COORD_AGENT_DRAINING;
-    }
-    if (a->phase == COORD_AGENT_DRAINING && a->drained && !late) {
-        finish(a);
-    }
-    if (a->phase == COORD_AGENT_FINISHING && !late) {
-        a->heard = coord_coordinator_finished(a->coordinator);
-    }
-    bool over = a->phase == COORD_AGENT_FINISHING && a->heard && released(a);
-    if (over || (late && a->phase != COORD_AGENT_STAYING && a->phase != COORD_AGENT_LEFT)) {
-        a->phase = COORD_AGENT_LEFT;
-    }
-}
-
-static bool tell(struct coord_agent *a, enum coord_agent_event_kind kind,
-                 struct coord_agent_event *out)
-{
-    out->kind = kind;
-    out->intent = a->intent;
-    out->deadline = a->deadline;
-    out->drain_by = a->drain_by;
-    return true;
-}
-
-static bool tell_notice(struct coord_agent *a, struct coord_agent_event *out)
-{
-    if (a->phase == COORD_AGENT_STAYING || a->told_notice) {
-        return false;
-    }
-    a->told_notice = true;
-    if (a->told_phase == COORD_AGENT_STAYING) {
-        a->told_phase = COORD_AGENT_RELEASING;
-    }
-    return tell(a, COORD_AGENT_EVENT_LEAVING, out);
-}
-
-/* What was told is compared with what is: so nothing piles up, whatever came in between. */
-static bool tell_phase(struct coord_agent *a, struct coord_agent_event *out)
-{
-    enum coord_agent_phase from = a->told_phase;
-    a->told_phase = a->phase;
-    if (a->phase == from) {
-        return false;
-    }
-    if (a->phase == COORD_AGENT_STAYING) {
-        return tell(a, COORD_AGENT_EVENT_STAYING, out);
-    }
-    if (a->phase == COORD_AGENT_LEFT) {
-        out->drained = a->drained;
-        out->heard = a->heard;
-        out->released = released(a);
-        return tell(a, COORD_AGENT_EVENT_LEFT, out);
-    }
-    if (a->phase == COORD_AGENT_DRAINING && from < COORD_AGENT_DRAINING) {
-        return tell(a, COORD_AGENT_EVENT_DRAIN, out);
-    }
-    return false;
 }
 
 /* ---- the bus ---- */
@@ -414,7 +220,7 @@ static bool hear(struct coord_agent *a)
 enum coord_err coord_agent_take(struct coord_agent *agent, const char *topic, const void *bytes,
                                 size_t count, coord_ms now)
 {
-    pass(agent, now);
+    coord__agent_pass(agent, now);
     if (!agent->quiet) {
         return COORD_E_BUSY;
     }
@@ -450,16 +256,16 @@ static bool next_fleet_event(struct coord_agent *a, struct coord_agent_event *ou
 static bool next_event(struct coord_agent *a, struct coord_agent_event *out)
 {
     follow_lease(a);
-    advance(a);
-    return tell_notice(a, out) || next_edge(a, out) || tell_phase(a, out) ||
-           next_fleet_event(a, out);
+    coord__agent_advance(a);
+    return coord__agent_tell_notice(a, out) || next_edge(a, out) ||
+           coord__agent_tell_phase(a, out) || next_fleet_event(a, out);
 }
 
 bool coord_agent_step(struct coord_agent *agent, coord_ms now, int64_t wall,
                       struct coord_agent_event *out)
 {
     struct coord_agent *a = agent;
-    pass(a, now);
+    coord__agent_pass(a, now);
     memset(out, 0, sizeof *out);
     a->due = false;
     a->quiet = false;
@@ -541,7 +347,7 @@ enum coord_err coord_agent_assign(struct coord_agent *agent, const char *target,
 {
     struct coord_value list;
     struct coord_outgoing message;
-    pass(agent, now);
+    coord__agent_pass(agent, now);
     follow_lease(agent);
     enum coord_err rc = coord_texts(names, count, agent->names, sizeof agent->names, &list);
     if (rc == COORD_OK) {
@@ -554,7 +360,7 @@ enum coord_err coord_agent_assign(struct coord_agent *agent, const char *target,
 void coord_agent_forget_elector(struct coord_agent *agent, coord_ms now)
 {
     struct coord_agent *a = agent;
-    pass(a, now);
+    coord__agent_pass(a, now);
     a->elector = NULL;
     a->lease = NULL;
     a->stands = false;
@@ -586,13 +392,6 @@ struct coord_coordinator *coord_agent_coordinator(struct coord_agent *agent)
 struct coord_agent_counts coord_agent_counts(const struct coord_agent *agent)
 {
     return agent->counts;
-}
-
-const char *coord_agent_phase_name(enum coord_agent_phase phase)
-{
-    static const char *const names[] = {"staying", "releasing", "draining", "finishing", "left"};
-    unsigned at = (unsigned)phase;
-    return at < sizeof names / sizeof names[0] ? names[at] : "unknown";
 }
 
 const char *coord_agent_event_name(enum coord_agent_event_kind kind)

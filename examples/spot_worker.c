@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * examples/spot_worker.c - a worker on a machine that may be taken away: from the notice to its last
- * word. Whatever learns of a notice (a metadata service, a signal) makes one call.
+ * examples/spot_worker.c - a worker on a machine that may be taken away: from the notice to its
+ * last word. Whatever learns of a notice (a metadata service, a signal) makes one call.
  *
  * usage: spot_worker [BUS ID]     runs until SIGTERM; with no bus, a notice comes after a moment
  */

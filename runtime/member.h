@@ -234,7 +234,8 @@ COORD_API void coord_member_orphans_free(struct coord_member_orphans *orphans);
 COORD_API COORD_MUST_CHECK enum coord_err coord_member_add_sink(struct coord_member *member,
                                                                 struct coord_sink *sink);
 
-/** @return true: it had it. Thread: any.   Blocks: never.   Allocates: never.   Calls back: never. */
+/** @return true: it had it. Thread: any.   Blocks: never.   Allocates: never.
+ * Calls back: never. */
 COORD_API bool coord_member_remove_sink(struct coord_member *member, struct coord_sink *sink);
 
 /** Its id; borrowed until close. Thread: any.   Blocks: never.   Allocates: never.

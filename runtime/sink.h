@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * runtime/sink.h - where orphan reports go: a function, lines on a descriptor, a command.
  *
- * A sink has a thread and a bounded queue of its own, so that a slow reader or a slow command delays
+ * A sink has a thread and a bounded queue of its own, so that a slow reader or command delays
  * nothing else. It is given to members (runtime/member.h), or fed by hand. What is delivered may be
  * delivered twice, by another process that hears the same: consumers drop an id that they had.
  */
@@ -77,8 +77,8 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_sink_lines(int fd,
 /**
  * Run a command for each report, one at a time, with the line on its stdin and the ORPHAN_
  * variables in its environment; COORD_ELECTOR and COORD_BUS are not, as they may hold a password.
- * While one runs, later reports of one id replace earlier ones, and one that was opened and resolved
- * meanwhile is none.
+ * While one runs, later reports of one id replace earlier ones, and one that was opened and
+ * resolved meanwhile is none.
  *
  * @param argv  copied; argv[0] is looked up in PATH; ends with NULL.
  * @return      as coord_sink_function().
