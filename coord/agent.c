@@ -341,18 +341,18 @@ enum coord_err coord_agent_serve(struct coord_agent *agent, const char *const *n
                : coord_coordinator_serve(agent->coordinator, &list, in_flight_count, load_factor);
 }
 
-enum coord_err coord_agent_assign(struct coord_agent *agent, const char *target,
-                                  const char *const *names, size_t count, int64_t priority,
+enum coord_err coord_agent_assign(struct coord_agent *agent, const struct coord_agent_work *work,
                                   coord_ms now, int64_t wall)
 {
     struct coord_value list;
     struct coord_outgoing message;
     coord__agent_pass(agent, now);
     follow_lease(agent);
-    enum coord_err rc = coord_texts(names, count, agent->names, sizeof agent->names, &list);
+    enum coord_err rc =
+        coord_texts(work->names, work->count, agent->names, sizeof agent->names, &list);
     if (rc == COORD_OK) {
-        rc = coord_coordinator_assign(agent->coordinator, target, &list, priority, agent->now, wall,
-                                      &message);
+        rc = coord_coordinator_assign(agent->coordinator, work->target, &list, work->priority,
+                                      agent->now, wall, &message);
     }
     return rc != COORD_OK ? rc : publish(agent, &message);
 }

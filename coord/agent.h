@@ -195,6 +195,14 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_agent_stay(struct coord_agent *a
 /** All work of the host has ended, that of a term included. Without a notice nothing happens. */
 COORD_API void coord_agent_drained(struct coord_agent *agent, coord_ms now);
 
+/** Work for a peer. All borrowed. */
+struct coord_agent_work {
+    const char *target;
+    const char *const *names; /* of subscriptions */
+    size_t count;
+    int64_t priority;
+};
+
 /**
  * Assign work to a peer, under the fence of our term.
  *
@@ -203,10 +211,8 @@ COORD_API void coord_agent_drained(struct coord_agent *agent, coord_ms now);
  * Source: docs/fleet.md, tests/unit/test_agent.c.
  */
 COORD_API COORD_MUST_CHECK enum coord_err coord_agent_assign(struct coord_agent *agent,
-                                                             const char *target,
-                                                             const char *const *names, size_t count,
-                                                             int64_t priority, coord_ms now,
-                                                             int64_t wall);
+                                                             const struct coord_agent_work *work,
+                                                             coord_ms now, int64_t wall);
 
 COORD_API enum coord_agent_phase coord_agent_phase(const struct coord_agent *agent);
 

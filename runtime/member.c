@@ -226,6 +226,7 @@ static void fill_in(struct coord_member *m, const struct coord_member_config *co
                         : config->topic_prefix != NULL ? config->topic_prefix
                                                        : "fleet";
     const char *id = config->id != NULL ? config->id : config->election->identity;
+    COORD_ASSERT(id != NULL); /* check() has seen to it */
     memcpy(m->id, id, strlen(id) + 1);
     memcpy(m->fleet, fleet, strnlen(fleet, sizeof m->fleet - 1));
     m->election = config->election;

@@ -24,8 +24,10 @@ enum coord_err coord_member_assign(struct coord_member *member, const char *targ
     if (!coord__member_enter(member)) {
         return COORD_E_FORKED;
     }
-    const enum coord_err rc = coord_agent_assign(member->agent, target, names, count, priority,
-                                                 coord_clock_now(), (int64_t)coord_clock_wall_us());
+    const struct coord_agent_work work = {
+        .target = target, .names = names, .count = count, .priority = priority};
+    const enum coord_err rc =
+        coord_agent_assign(member->agent, &work, coord_clock_now(), (int64_t)coord_clock_wall_us());
     coord__rider_touch(&member->rider);
     coord__leave(member->rider.runtime);
     return rc;

@@ -129,15 +129,20 @@ void coord__riders_follow(struct coord_runtime *runtime)
     }
 }
 
+static void want(struct coord_runtime *runtime, const struct coord__rider *rider)
+{
+    COORD_ASSERT(rider->descriptor_count <= COORD__RIDER_DESCRIPTORS);
+    for (size_t i = 0; i < rider->descriptor_count; i++) {
+        COORD_IGNORE(coord__loop_want(&runtime->loop, &rider->descriptors[i]) != COORD_OK,
+                     "without memory its deadlines alone drive it, until the next round");
+    }
+}
+
 void coord__riders_want(struct coord_runtime *runtime)
 {
     for (struct coord__rider *r = runtime->riders; r != NULL; r = r->next) {
         r->descriptor_count = r->ops->descriptors(r, r->descriptors);
-        COORD_ASSERT(r->descriptor_count <= COORD__RIDER_DESCRIPTORS);
-        for (size_t i = 0; i < r->descriptor_count; i++) {
-            COORD_IGNORE(coord__loop_want(&runtime->loop, &r->descriptors[i]) != COORD_OK,
-                         "without memory its deadlines alone drive it, until the next round");
-        }
+        want(runtime, r);
     }
 }
 

@@ -145,24 +145,35 @@ static void init_locks(struct coord_sink *sink)
     pthread_condattr_destroy(&monotonic);
 }
 
-static enum coord_err make(const struct coord_sink_config *config, struct coord_sink **out,
-                           struct coord_error *error)
+static enum coord_err check(const struct coord_sink_config *config, struct coord_error *error)
 {
-    static const struct coord_sink_config defaults = COORD_SINK_CONFIG_INIT;
-    const struct coord_sink_config *from = config != NULL ? config : &defaults;
-    if (from->size != sizeof *from) {
+    if (config->size != sizeof *config) {
         return coord_error_set(error, COORD_E_VERSION_MISMATCH,
                                "the program was compiled for another version of libcoord than %s: "
                                "compile it again",
                                coord_version());
     }
-    if (from->queue_max == 0 || from->command_max == 0) {
+    if (config->queue_max == 0 || config->command_max == 0) {
         return coord_error_set(error, COORD_E_BAD_ARGUMENT,
                                "a sink needs a queue_max and a command_max of 1 at least");
     }
-    struct coord_sink *sink = calloc(1, sizeof *sink);
+    return COORD_OK;
+}
+
+/* NULL: *error and *rc say why. */
+static struct coord_sink *make(const struct coord_sink_config *config, enum coord_err *rc,
+                               struct coord_error *error)
+{
+    static const struct coord_sink_config defaults = COORD_SINK_CONFIG_INIT;
+    const struct coord_sink_config *from = config != NULL ? config : &defaults;
+    *rc = check(from, error);
+    struct coord_sink *sink = *rc == COORD_OK ? calloc(1, sizeof *sink) : NULL;
     if (sink == NULL) {
-        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+        if (*rc == COORD_OK) {
+            *rc =
+                coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+        }
+        return NULL;
     }
     sink->magic = COORD__SINK_MAGIC;
     sink->process = getpid();
@@ -172,14 +183,13 @@ static enum coord_err make(const struct coord_sink_config *config, struct coord_
     if (sink->wake < 0 || !copy_text(from->fleet, &sink->fleet) ||
         !copy_text(from->reporter, &sink->reporter) ||
         !copy_text(from->type_prefix, &sink->type_prefix)) {
-        const bool system = sink->wake < 0;
+        *rc = coord_error_set(error, sink->wake < 0 ? COORD_E_SYSTEM : COORD_E_NO_MEMORY,
+                              "cannot make a sink: raise the limit of descriptors or free memory");
         free_parts(sink);
-        return coord_error_set(error, system ? COORD_E_SYSTEM : COORD_E_NO_MEMORY,
-                               "cannot make a sink: raise the limit of descriptors or free memory");
+        return NULL;
     }
     init_locks(sink);
-    *out = sink;
-    return COORD_OK;
+    return sink;
 }
 
 static enum coord_err start(struct coord_sink *sink, struct coord_sink **out,
@@ -198,12 +208,12 @@ enum coord_err coord_sink_function(coord_report_fn fn, void *ctx,
                                    const struct coord_sink_config *config, struct coord_sink **out,
                                    struct coord_error *error)
 {
-    struct coord_sink *sink = NULL;
     if (fn == NULL) {
         return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink needs a function to call");
     }
-    const enum coord_err rc = make(config, &sink, error);
-    if (rc != COORD_OK) {
+    enum coord_err rc = COORD_OK;
+    struct coord_sink *sink = make(config, &rc, error);
+    if (sink == NULL) {
         return rc;
     }
     sink->fn = fn;
@@ -214,12 +224,12 @@ enum coord_err coord_sink_function(coord_report_fn fn, void *ctx,
 enum coord_err coord_sink_lines(int fd, const struct coord_sink_config *config,
                                 struct coord_sink **out, struct coord_error *error)
 {
-    struct coord_sink *sink = NULL;
     if (fd < 0) {
         return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink of lines needs a descriptor");
     }
-    const enum coord_err rc = make(config, &sink, error);
-    if (rc != COORD_OK) {
+    enum coord_err rc = COORD_OK;
+    struct coord_sink *sink = make(config, &rc, error);
+    if (sink == NULL) {
         return rc;
     }
     sink->fd = fd;
@@ -231,12 +241,12 @@ enum coord_err coord_sink_command(const char *const *argv, const struct coord_si
 {
     static const char *const all[] = {NULL};
     static const char *const secrets[] = {"COORD_ELECTOR=", "COORD_BUS=", "ORPHAN_", NULL};
-    struct coord_sink *sink = NULL;
     if (argv == NULL || argv[0] == NULL || argv[0][0] == '\0') {
         return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink needs a command to run");
     }
-    const enum coord_err rc = make(config, &sink, error);
-    if (rc != COORD_OK) {
+    enum coord_err rc = COORD_OK;
+    struct coord_sink *sink = make(config, &rc, error);
+    if (sink == NULL) {
         return rc;
     }
     union { /* posix_spawn() asks for texts that it does not change */

@@ -49,12 +49,13 @@ static void test_agent__an_observer_hears_and_says_nothing(void **state)
 static void test_agent__the_leaders_fence_stays_told_over_renewals(void **state)
 {
     struct world w = {0};
-    const char *work = "orders";
+    const char *names = "orders";
+    struct coord_agent_work work = {.target = "b", .names = &names, .count = 1};
     (void)state;
     struct agent_node *a = begin(&w);
     world_run(&w, 600000);
-    assert_int_equal(coord_agent_assign(a->agent, "b", &work, 1, 0, w.now, AGENT_WALL), COORD_OK);
-    assert_int_equal(coord_agent_assign(w.node[1].agent, "a", &work, 1, 0, w.now, AGENT_WALL),
+    assert_int_equal(coord_agent_assign(a->agent, &work, w.now, AGENT_WALL), COORD_OK);
+    assert_int_equal(coord_agent_assign(w.node[1].agent, &work, w.now, AGENT_WALL),
                      COORD_E_NOT_LEADER);
     world_run(&w, 10);
     assert_true(world_said(&w, "b hears ASSIGNMENT"));
