@@ -15,6 +15,14 @@ coord_ms fleet_now(void)
     return (coord_ms)now.tv_sec * 1000 + (coord_ms)now.tv_nsec / 1000000;
 }
 
+/* Leases and fences of servers follow it: a failure on a machine that sets it is another one. */
+static long long wall_less_ours(void)
+{
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (long long)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - (long long)fleet_now();
+}
+
 static void note(void *ctx, const struct coord_log_record *record)
 {
     struct fleet *fleet = ctx;
@@ -30,6 +38,7 @@ void fleet_init(struct fleet *fleet, const struct coord_backend_ops *ops)
 {
     memset(fleet, 0, sizeof *fleet);
     fleet->ops = ops;
+    fleet->wall_ms = wall_less_ours();
 }
 
 void fleet_drop(struct fleet_member *member)
@@ -81,6 +90,8 @@ struct fleet_member *fleet_add(struct fleet *fleet, const struct fleet_member_op
 
 static void tell(const struct fleet *fleet)
 {
+    print_message("the wall clock moved by %lld ms against ours\n",
+                  wall_less_ours() - fleet->wall_ms);
     for (size_t i = 0; i < fleet->count; i++) {
         const struct fleet_member *m = &fleet->members[i];
         struct coord_explanation why;

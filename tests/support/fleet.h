@@ -26,6 +26,7 @@ struct fleet {
     struct coord_share share;
     struct fleet_member members[FLEET_MEMBERS];
     size_t count;
+    long long wall_ms;        /* of the wall clock, less ours, at the beginning */
     struct coord_error error; /* of the last coord_elector_new() that failed */
     char log[64 * 1024];      /* every record, a line each */
     size_t log_bytes;
