@@ -20,6 +20,7 @@ struct file_state {
     struct sim_process *process;
     bool busy;
     bool cut; /* it has to be stopped before its next step */
+    bool hot; /* it has just locked or written: a good moment to be stopped */
     uint64_t fence; /* of the last slot that it took */
     coord_ms not_before;
     coord_ms echo[ECHOES];
@@ -51,7 +52,8 @@ static enum coord_err open_file(void *ctx, enum coord__file_mode mode, uint64_t 
 static enum coord_err check_file(void *ctx, struct coord_error *error)
 {
     const struct file_state *state = ctx;
-    if (sim_disk_is_linked(disk_of(state), state->process->index)) {
+    if (sim_disk_is_linked(disk_of(state), state->process->index) ||
+        sim_planted(SIM_PLANT_PATH_UNCHECKED)) {
         return COORD_OK;
     }
     error->code = COORD_E_FOREIGN_RECORD;
@@ -60,9 +62,10 @@ static enum coord_err check_file(void *ctx, struct coord_error *error)
 
 static enum coord_err lock_byte(void *ctx, uint64_t number, bool *taken, struct coord_error *error)
 {
-    const struct file_state *state = ctx;
+    struct file_state *state = ctx;
     (void)error;
     *taken = sim_disk_lock(disk_of(state), state->process->index, number);
+    state->hot = *taken;
     SIM_TRACE(state->process->world, "p%u %s byte %" PRIu64, state->process->index,
               *taken ? "locks" : "does not get", number);
     return COORD_OK;
@@ -99,6 +102,7 @@ static enum coord_err write_block(void *ctx, unsigned block, const uint8_t *from
         state->cut = true;
     }
     const uint64_t fence = state->terms.mine.term.fence;
+    state->hot = state->terms.request.verb == COORD_VERB_ACQUIRE;
     const bool slot = block >= COORD__FILE_SLOTS_AT && block < COORD__FILE_TEXTS_AT;
     if (slot && state->terms.request.verb == COORD_VERB_ACQUIRE && fence != state->fence) {
         state->fence = fence;
@@ -110,11 +114,12 @@ static enum coord_err write_block(void *ctx, unsigned block, const uint8_t *from
     return COORD_OK;
 }
 
-/* inotify: those who have the same file open hear of it. */
+/* inotify: those who have the same file open hear of it, if they could get a watch. */
 static void tell_watchers(struct sim_world *world, int inode, unsigned by)
 {
-    for (unsigned i = 0; i < world->profile.processes; i++) {
-        if (i != by && inode >= 0 && world->disk.opens[i].inode == inode) {
+    const bool watched = inode >= 0 && world->profile.watched;
+    for (unsigned i = 0; watched && i < world->profile.processes; i++) {
+        if (i != by && world->disk.opens[i].inode == inode) {
             sim_plan(world, world->now + 20 + sim_below(&world->random, 300), SIM_EVENT_HINT, i, 0);
         }
     }
@@ -144,8 +149,8 @@ void sim_file_changed(struct sim_world *world, int inode)
 static bool is_cut(struct file_state *state)
 {
     struct sim_world *world = state->process->world;
-    const bool cut = state->cut || (!world->quiet && world->profile.cuts > 0 &&
-                                    sim_chance(&world->random, world->profile.cuts, 100));
+    const unsigned cuts = state->hot && world->profile.cuts > 0 ? 40 : world->profile.cuts;
+    const bool cut = state->cut || (!world->quiet && sim_chance(&world->random, cuts, 100));
     state->cut = false;
     return cut;
 }
@@ -157,7 +162,9 @@ static void cut(struct file_state *state, coord_ms now)
     struct sim_world *world = process->world;
     const bool writes = world->disk.opens[process->index].half;
     sim_us takes = 10 + sim_below(&world->random, writes ? 3000 : 200);
-    if (!writes && sim_has(world, SIM_FAULT_PAUSE) && sim_chance(&world->random, 1, 40)) {
+    const bool hot = state->hot;
+    state->hot = false;
+    if (!writes && sim_has(world, SIM_FAULT_PAUSE) && sim_chance(&world->random, 1, hot ? 6 : 40)) {
         takes = sim_below(&world->random, 3 * world->profile.lease_max * 1000);
         SIM_TRACE(world, "p%u is stopped between two steps", process->index);
     }

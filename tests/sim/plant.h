@@ -80,13 +80,35 @@
       "a grant over one's own dead attempt is clear")                                              \
     X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000, \
       "a grant that is given again is clear")                                                      \
-    X(REGRANT_ANY_RUN, "regrant-any-run", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_JUMP | SIM_FAULT_STEP_DOWN | SIM_FAULT_PAUSE | \
-      SIM_FAULT_LOSS, 200000,                                                                      \
-      "a grant is given again from an older state that the server came back with")                 \
-    X(ONE_LOCK, "one-lock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_KILL, 20000,                \
-      "one lock stands for all terms of a file")                                                   \
     X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000, \
-      "a grant that is given again is not prolonged")
+      "a grant that is given again is not prolonged")                                              \
+    X(ONE_LOCK, "one-lock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_KILL, 1000,                \
+      "one lock stands for all terms of a file")                                                   \
+    X(SLOT_STOLEN, "slot-stolen", SIM_STORE_FILE, SIM_FAULT_CHURN | SIM_FAULT_PAUSE, 100000,       \
+      "a slot is taken while its former term still holds its byte")                                \
+    X(LATE_FENCE, "late-fence", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_JUMP, 200000,          \
+      "a taker does not read the fences again after its lock")                                     \
+    X(STUBBORN_TAKER, "stubborn-taker", SIM_STORE_FILE, SIM_FAULT_PAUSE, 100000,                   \
+      "a taker that finds a higher term goes on")                                                  \
+    X(EARLIER_IGNORED, "earlier-ignored", SIM_STORE_FILE, SIM_FAULT_PAUSE, 100000,                 \
+      "a taker does not wait for earlier terms")                                                   \
+    X(STUBBORN_RENEWAL, "stubborn-renewal", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_STALE,     \
+      100000, "a renewal that finds a higher term goes on")                                        \
+    X(EARLY_UNLOCK, "early-unlock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_SLOW_HOST, 100000, \
+      "a lost term frees its byte before its host has acknowledged")                               \
+    X(NEW_FILE_CLEAR, "new-file-clear", SIM_STORE_FILE, SIM_FAULT_FLUSH | SIM_FAULT_PAUSE, 10000,  \
+      "a file without a record owes nothing")                                                      \
+    X(COPY_TRUSTED, "copy-trusted", SIM_STORE_FILE, SIM_FAULT_COPY, 10000,                         \
+      "the slots of another file count as those of this one")                                      \
+    X(FILE_DEBT_LOST, "file-debt-lost", SIM_STORE_FILE, SIM_FAULT_FLUSH | SIM_FAULT_KILL, 20000,   \
+      "a debt in an earlier slot is not inherited")                                                \
+    X(STALE_DEBT, "stale-debt", SIM_STORE_FILE, SIM_FAULT_FLUSH | SIM_FAULT_STALE |                \
+      SIM_FAULT_PAUSE, 100000,                                                                     \
+      "a debt counts from a time that was read before the look")                                   \
+    X(OTHER_CLOCK, "other-clock", SIM_STORE_FILE, SIM_FAULT_NAMESPACE, 10000,                      \
+      "times of another time namespace are compared with ours")                                    \
+    X(PATH_UNCHECKED, "path-unchecked", SIM_STORE_FILE, SIM_FAULT_FLUSH, 10000,                    \
+      "a renewal does not look whether its file still lies there")
 
 enum sim_plant {
     SIM_PLANT_NONE = 0,

@@ -34,4 +34,29 @@
 #define SIM_RULE_jump_makes_owed(e) SIM_RULE(JUMP_IGNORED, false, e)
 #define SIM_RULE_attempt_dies_with_its_undo(e) SIM_RULE(UNDONE_LIVES, 0, e)
 
+/* electors/file_take.c */
+#define SIM_RULE_slot_has_no_former_writer(e) SIM_RULE(SLOT_STOLEN, false, e)
+#define SIM_RULE_taker_reads_late_fences(e) SIM_RULE(LATE_FENCE, false, e)
+#define SIM_RULE_taker_gives_way(e) SIM_RULE(STUBBORN_TAKER, COORD__FILE_TAKEN, e)
+#define SIM_RULE_taker_sees_higher_bytes(e) SIM_RULE(LATE_FENCE, false, e)
+#define SIM_RULE_earlier_terms_are_waited_for(e) SIM_RULE(EARLIER_IGNORED, 0, e)
+
+/* electors/file_verbs.c */
+#define SIM_RULE_renewal_gives_way(e) SIM_RULE(STUBBORN_RENEWAL, COORD__FILE_RENEW_ASK, e)
+#define SIM_RULE_lost_term_keeps_its_byte(e)                                                       \
+    SIM_RULE(EARLY_UNLOCK,                                                                         \
+             (terms->reply.outcome = COORD_LOST, coord__file_go_unlock(terms, COORD__FILE_FINISH)),\
+             e)
+
+/* electors/file_judge.c */
+#define SIM_RULE_no_record_owes(e) SIM_RULE(NEW_FILE_CLEAR, false, e)
+#define SIM_RULE_copy_owes(e)                                                                      \
+    SIM_RULE(NEW_FILE_CLEAR, newest->number != 0 && (e), SIM_RULE(COPY_TRUSTED, false, e))
+#define SIM_RULE_debt_is_inherited(e) SIM_RULE(FILE_DEBT_LOST, 0, e)
+#define SIM_RULE_debt_counts_from_a_fresh_time(e) SIM_RULE(STALE_DEBT, false, e)
+
+/* electors/file_terms.c */
+#define SIM_RULE_slot_is_of_this_file(e) SIM_RULE(COPY_TRUSTED, true, e)
+#define SIM_RULE_clock_is_of_this_namespace(e) SIM_RULE(OTHER_CLOCK, true, e)
+
 #endif /* SIM_PLANT_RULES_H */

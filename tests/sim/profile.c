@@ -113,6 +113,7 @@ void sim_choose(struct sim_world *world)
     }
     static const unsigned cuts[] = {0, 1, 5, 20, 50};
     profile->cuts = cuts[sim_below(random, sizeof cuts / sizeof cuts[0])];
+    profile->watched = !sim_chance(random, 1, 4);
     profile->chunk = COORD__FILE_CHUNK;
     if (sim_chance(random, 1, 4)) {
         profile->chunk = (unsigned)sim_between(random, 1, COORD__FILE_CHUNK);

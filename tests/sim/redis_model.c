@@ -181,14 +181,6 @@ static coord_ms owes(const struct sim_redis *redis)
                                                                           : COORD_NEVER;
 }
 
-/* A lost reply: the grant stands, unless the server came back with an older state since. */
-static bool given_again(const struct sim_redis *redis, const struct sim_redis_call *call)
-{
-    const bool same = redis->data.record.run == run_of(redis);
-    return (same && call->seen <= redis->data.lease.fence) ||
-           sim_planted(SIM_PLANT_REGRANT_ANY_RUN);
-}
-
 static void acquire_held(struct sim_redis *redis, const struct sim_redis_call *call, sim_us at,
                          struct sim_redis_answer *answer)
 {
@@ -200,8 +192,7 @@ static void acquire_held(struct sim_redis *redis, const struct sim_redis_call *c
         answer->retry_in = remaining(redis, at);
     } else if (lease->attempt > call->attempt && !sim_planted(SIM_PLANT_UNORDERED)) {
         answer->outcome = COORD_DEAD_ATTEMPT;
-    } else if (lease->attempt == call->attempt && debt != COORD_NEVER &&
-               given_again(redis, call)) {
+    } else if (lease->attempt == call->attempt && debt != COORD_NEVER) {
         answer->outcome = COORD_GRANTED;
         answer->fence = lease->fence;
         answer->owed = sim_planted(SIM_PLANT_REGRANT_CLEAR) ? 0 : debt;

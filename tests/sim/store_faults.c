@@ -33,7 +33,10 @@ static void judge_fences(struct sim_world *world)
     }
 }
 
-/* Data is lost; where the members' leases differ nothing is promised for one lease. */
+/*
+ * Data is lost; where the members' leases differ nothing is promised for one lease. Where the
+ * clock has stepped back an older state has leases in it that outlive what was promised of them.
+ */
 static void lose(struct sim_world *world)
 {
     world->check.losses++;
@@ -41,6 +44,9 @@ static void lose(struct sim_world *world)
     judge_fences(world);
     if (mixed_leases(world)) {
         world->check.void_until = world->now + window(world);
+    }
+    if (world->store == SIM_STORE_REDIS && world->check.stepped_us > 0) {
+        world->check.void_until = SIM_NEVER;
     }
 }
 

@@ -51,6 +51,7 @@ struct sim_profile {
     unsigned rank_max;
     unsigned cuts;  /* file: of 100 steps, after which the process is stopped */
     unsigned chunk; /* file: blocks of one read */
+    bool watched;   /* file: changes are heard of, and not by timers alone */
 };
 
 /* ---------------------------------------------------------------- a process and its host */
