@@ -8,7 +8,7 @@
 const char *sim_promise_name(enum sim_promise promise)
 {
     static const char *const names[] = {"kept", "E1", "E1-work", "E2", "E3",
-                                        "E4",   "E5", "E6",      "E7", "step-down"};
+                                        "E4",   "E5", "E6",      "E7", "step-down", "guard"};
     return names[promise];
 }
 
@@ -97,7 +97,7 @@ void sim_check_grant(struct sim_process *process, uint64_t fence)
         (struct sim_grant){.fence = fence, .order = ++process->world->check.grants};
 }
 
-static uint32_t order_of(const struct sim_process *process, uint64_t fence)
+uint32_t sim_check_order(const struct sim_process *process, uint64_t fence)
 {
     for (unsigned i = 0; i < SIM_GRANTS && i < process->grant_count; i++) {
         if (process->grants[i].fence == fence) {
@@ -107,13 +107,27 @@ static uint32_t order_of(const struct sim_process *process, uint64_t fence)
     return process->world->check.grants;
 }
 
+/* Guarded work is committed: nobody whose term was granted later has led. */
+void sim_check_guarded(struct sim_world *world, uint8_t process, uint64_t fence, uint32_t order)
+{
+    for (unsigned i = 0; i < world->check.led_count; i++) {
+        const struct sim_led *led = &world->check.led[i];
+        if (led->order > order) {
+            sim_broke(world, SIM_GUARD,
+                      "work of p%u under fence %" PRIu64 " commits, and p%u has led with %" PRIu64,
+                      process, fence, led->process, led->fence);
+            return;
+        }
+    }
+}
+
 /* A term leads: its fence is above those of all that led before it and were granted before it. */
 static void check_fence(struct sim_process *process, uint64_t fence)
 {
     struct sim_world *world = process->world;
     struct sim_check *check = &world->check;
     const struct sim_led led = {.fence = fence,
-                                .order = order_of(process, fence),
+                                .order = sim_check_order(process, fence),
                                 .process = process->index};
     for (unsigned i = 0; i < check->led_count; i++) {
         const struct sim_led *former = &check->led[i];
@@ -178,13 +192,17 @@ void sim_check_edge(struct sim_process *process, const struct coord_edge *edge)
 static bool still_holds(const struct sim_process *process)
 {
     struct sim_world *world = process->world;
-    const uint32_t ghosts = SIM_FAULT_TWICE | SIM_FAULT_STALL | SIM_FAULT_SLOW;
+    uint32_t ghosts = SIM_FAULT_TWICE | SIM_FAULT_STALL | SIM_FAULT_SLOW;
+    ghosts |= world->store == SIM_STORE_POSTGRES ? SIM_FAULT_LOSS : 0;
     if (world->check.losses > 1 || (world->profile.faults & ghosts) != 0) {
         return false;
     }
     if (world->store == SIM_STORE_REDIS) {
         return sim_redis_holds(&world->net.redis, world->now) &&
                world->net.redis.data.lease.owner == process->owner;
+    }
+    if (world->store == SIM_STORE_POSTGRES) {
+        return sim_postgres_holds(world, process);
     }
     for (unsigned i = 0; i < world->disk.lock_count; i++) {
         if (world->disk.locks[i].process == process->index) {
@@ -229,5 +247,8 @@ void sim_check_end(struct sim_world *world)
     if (world->store == SIM_STORE_REDIS && sim_redis_holds(&world->net.redis, world->now)) {
         sim_broke(world, SIM_E6, "p%u left its lease behind",
                   world->net.redis.data.lease.identity);
+    }
+    if (world->store == SIM_STORE_POSTGRES && sim_postgres_holds(world, NULL)) {
+        sim_broke(world, SIM_E6, "a lock was left behind");
     }
 }

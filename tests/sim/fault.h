@@ -9,6 +9,7 @@
 enum sim_store {
     SIM_STORE_REDIS = 0,
     SIM_STORE_FILE = 1,
+    SIM_STORE_POSTGRES = 2,
     SIM_STORES
 };
 
@@ -37,10 +38,14 @@ enum sim_fault {
     SIM_FAULT_RANKS = 1 << 20,
     SIM_FAULT_LATE = 1 << 21,      /* processes wake late */
     SIM_FAULT_TORN = 1 << 22,      /* file: reads beside a writer are torn */
-    SIM_FAULT_COPY = 1 << 23,      /* file: replaced by a copy */
+    SIM_FAULT_COPY = 1 << 23,      /* file: replaced by a copy; postgres: an older row put back */
     SIM_FAULT_NAMESPACE = 1 << 24, /* file: a member of another time namespace */
     SIM_FAULT_REBOOT = 1 << 25,    /* file: the host starts anew */
-    SIM_FAULT_CHURN = 1 << 26      /* hosts end their terms as soon as they begin */
+    SIM_FAULT_CHURN = 1 << 26,     /* hosts end their terms as soon as they begin */
+    SIM_FAULT_TERMINATE = 1 << 27, /* postgres: a session is ended */
+    SIM_FAULT_WRITERS = 1 << 28,   /* postgres: hosts do guarded work */
+    SIM_FAULT_COMMIT = 1 << 29,    /* postgres: a grant cannot be committed */
+    SIM_FAULT_TABLE = 1 << 30      /* postgres: the table is locked for a while */
 };
 
 #endif /* SIM_FAULT_H */

@@ -230,6 +230,8 @@ void sim_heal(struct sim_world *world)
     SIM_TRACE(world, "faults cease");
     if (world->store == SIM_STORE_REDIS) {
         sim_fault_server_over(world);
+    } else if (world->store == SIM_STORE_POSTGRES) {
+        sim_postgres_heals(world);
     }
     for (size_t i = 0; i < world->profile.processes; i++) {
         struct sim_process *process = &world->processes[i];

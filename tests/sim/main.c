@@ -20,8 +20,8 @@ enum {
 };
 
 static const char usage[] =
-    "usage: sim [--seeds N] [--first K] [--store redis|file|all] [--jobs J]\n"
-    "       sim --replay SEED [--store redis|file] [--plant FAULT] [--trace]\n"
+    "usage: sim [--seeds N] [--first K] [--store redis|file|postgres|all] [--jobs J]\n"
+    "       sim --replay SEED [--store redis|file|postgres] [--plant FAULT] [--trace]\n"
     "       sim --plant FAULT|all [--seeds N]\n"
     "       sim --list-faults\n"
     "\n"
@@ -38,6 +38,7 @@ struct options {
     bool lists;
     bool redis;
     bool file;
+    bool postgres;
     const char *plant;
     unsigned jobs;
 };
@@ -46,7 +47,8 @@ static struct sim_world world;
 
 static const char *store_name(enum sim_store store)
 {
-    return store == SIM_STORE_REDIS ? "redis" : "file";
+    static const char *const names[] = {"redis", "file", "postgres"};
+    return names[store];
 }
 
 /* ---------------------------------------------------------------- what is asked for */
@@ -63,7 +65,8 @@ static bool read_store(const char *text, struct options *options)
 {
     options->redis = strcmp(text, "redis") == 0 || strcmp(text, "all") == 0;
     options->file = strcmp(text, "file") == 0 || strcmp(text, "all") == 0;
-    return options->redis || options->file;
+    options->postgres = strcmp(text, "postgres") == 0 || strcmp(text, "all") == 0;
+    return options->redis || options->file || options->postgres;
 }
 
 static bool read_jobs(const char *text, struct options *options)
@@ -143,7 +146,9 @@ static void print_command(enum sim_store store, uint64_t seed)
 
 static int replay(const struct options *options)
 {
-    enum sim_store store = options->redis ? SIM_STORE_REDIS : SIM_STORE_FILE;
+    enum sim_store store = options->redis  ? SIM_STORE_REDIS
+                           : options->file ? SIM_STORE_FILE
+                                           : SIM_STORE_POSTGRES;
     if (options->plant != NULL) {
         sim_plant_now = sim_plant_named(options->plant);
         store = sim_plants[sim_plant_now].store;
@@ -282,7 +287,7 @@ static int notice_all(const struct options *options)
 static int list_faults(void)
 {
     for (int i = SIM_PLANT_NONE + 1; i < SIM_PLANT_COUNT; i++) {
-        printf("%-22s %-6s %s\n", sim_plants[i].name, store_name(sim_plants[i].store),
+        printf("%-22s %-8s %s\n", sim_plants[i].name, store_name(sim_plants[i].store),
                sim_plants[i].text);
     }
     return EXIT_SUCCESS;
@@ -291,7 +296,8 @@ static int list_faults(void)
 int main(int argc, char **argv)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct options options = {.first = 1, .redis = true, .file = true, .jobs = 1};
+    struct options options = {.first = 1, .redis = true, .file = true, .postgres = true,
+                              .jobs = 1};
     if (processors > 1) {
         options.jobs = processors < JOBS_MAX ? (unsigned)processors : JOBS_MAX;
     }
@@ -315,6 +321,9 @@ int main(int argc, char **argv)
     }
     if (options.file) {
         result |= run_seeds(&options, SIM_STORE_FILE);
+    }
+    if (options.postgres) {
+        result |= run_seeds(&options, SIM_STORE_POSTGRES);
     }
     return result;
 }

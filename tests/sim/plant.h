@@ -108,7 +108,38 @@
     X(OTHER_CLOCK, "other-clock", SIM_STORE_FILE, SIM_FAULT_NAMESPACE, 10000,                      \
       "times of another time namespace are compared with ours")                                    \
     X(PATH_UNCHECKED, "path-unchecked", SIM_STORE_FILE, SIM_FAULT_FLUSH, 10000,                    \
-      "a renewal does not look whether its file still lies there")
+      "a renewal does not look whether its file still lies there") \
+    X(PG_NO_WAIT, "pg-no-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE, 2000,    \
+      "a takeover waits for nothing")                                                              \
+    X(PG_WAIT_FROM_SENDING, "pg-wait-from-sending", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |      \
+      SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000,                                                    \
+      "what is owed counts from the sending of the acquire")                                       \
+    X(PG_RESIGNED_IN_WAIT, "pg-resigned-in-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |        \
+      SIM_FAULT_PAUSE | SIM_FAULT_WITHDRAW | SIM_FAULT_CANDIDACY, 50000,                           \
+      "a candidate that gives up while it waits marks the row as resigned")                        \
+    X(PG_DEBT_SHRINKS, "pg-debt-shrinks", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |                \
+      SIM_FAULT_PAUSE | SIM_FAULT_LEASES, 100000,                                                  \
+      "what the former term itself still owed is not inherited")                                   \
+    X(PG_LEASE_IS_PROOF, "pg-lease-is-proof", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |            \
+      SIM_FAULT_PAUSE, 5000, "a lease in the row that has passed is clear")                        \
+    X(PG_TRUNCATED_CLEAR, "pg-truncated-clear", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |          \
+      SIM_FAULT_PAUSE | SIM_FAULT_FLUSH, 50000, "no record is clear, after a TRUNCATE too")        \
+    X(PG_ROW_UNREAD, "pg-row-unread", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE |  \
+      SIM_FAULT_COPY | SIM_FAULT_STEP_DOWN, 100000,                                                \
+      "a renewal does not compare the row: an older one is put back")                              \
+    X(PG_FORMER_BESIDE, "pg-former-beside", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |              \
+      SIM_FAULT_PAUSE | SIM_FAULT_SLOW | SIM_FAULT_STEP_DOWN, 200000,                              \
+      "the former term is read beside the upsert, as old as its snapshot")                         \
+    X(PG_NO_GATE, "pg-no-gate", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS, 2000,                       \
+      "a term leads without having passed the gate")                                               \
+    X(PG_GATE_FIRST, "pg-gate-first", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS | SIM_FAULT_TERMINATE, \
+      20000, "the gate is passed before the row is written")                                       \
+    X(PG_EXISTS, "pg-exists", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS, 2000,                         \
+      "guarded work looks at the row (EXISTS) and takes no gate")                                  \
+    X(PG_HELD_FOR_EVER, "pg-held-for-ever", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 2000,         \
+      "a term that is over keeps its lock for as long as its host hangs")                          \
+    X(PG_ERROR_KEEPS, "pg-error-keeps", SIM_STORE_POSTGRES, SIM_FAULT_COMMIT, 2000,                \
+      "an acquire that fails is not followed by an unlock")
 
 enum sim_plant {
     SIM_PLANT_NONE = 0,

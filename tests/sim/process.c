@@ -45,7 +45,9 @@ void sim_boot(struct sim_process *process)
     config.seed = sim_next(&world->random);
     config.backend_ctx = process;
     const struct coord_backend_ops *ops =
-        world->store == SIM_STORE_REDIS ? &sim_redis_ops : &sim_file_ops;
+        world->store == SIM_STORE_REDIS  ? &sim_redis_ops
+        : world->store == SIM_STORE_FILE ? &sim_file_ops
+                                         : &sim_postgres_ops;
     const enum coord_err rc =
         coord_elector_new(ops, &config, sim_local(process), &process->elector, &error);
     COORD_ASSERT(rc == COORD_OK);

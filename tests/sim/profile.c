@@ -29,6 +29,22 @@ static const struct {
     {SIM_FAULT_CHURN, {2, 10}},
 };
 
+/* The same for PostgreSQL. */
+static const struct {
+    enum sim_fault fault;
+    unsigned share;
+} postgres_shares[] = {
+    {SIM_FAULT_LOSS, 40},      {SIM_FAULT_SLOW, 50},      {SIM_FAULT_STALL, 40},
+    {SIM_FAULT_PAUSE, 50},     {SIM_FAULT_STALE, 25},     {SIM_FAULT_KILL, 40},
+    {SIM_FAULT_WITHDRAW, 40},  {SIM_FAULT_STEP_DOWN, 40}, {SIM_FAULT_ASK, 20},
+    {SIM_FAULT_HEALTH, 20},    {SIM_FAULT_CANDIDACY, 20}, {SIM_FAULT_SLOW_HOST, 50},
+    {SIM_FAULT_HUNG_HOST, 25}, {SIM_FAULT_RESTART, 25},   {SIM_FAULT_FLUSH, 15},
+    {SIM_FAULT_PROMOTE, 15},   {SIM_FAULT_JUMP, 15},      {SIM_FAULT_LEASES, 15},
+    {SIM_FAULT_RANKS, 25},     {SIM_FAULT_LATE, 40},      {SIM_FAULT_CHURN, 3},
+    {SIM_FAULT_TERMINATE, 60}, {SIM_FAULT_WRITERS, 50},   {SIM_FAULT_COMMIT, 15},
+    {SIM_FAULT_TABLE, 15},     {SIM_FAULT_COPY, 15},
+};
+
 static coord_ms some_lease(struct sim_random *random)
 {
     return leases[sim_below(random, sizeof leases / sizeof leases[0])];
@@ -101,6 +117,12 @@ void sim_choose(struct sim_world *world)
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
         if (sim_chance(random, shares[i].share[world->store], 100)) {
             profile->faults |= (uint32_t)shares[i].fault;
+        }
+    }
+    const size_t more = sizeof postgres_shares / sizeof postgres_shares[0];
+    for (size_t i = 0; world->store == SIM_STORE_POSTGRES && i < more; i++) {
+        if (sim_chance(random, postgres_shares[i].share, 100)) {
+            profile->faults |= (uint32_t)postgres_shares[i].fault;
         }
     }
     profile->faults |= sim_plants[sim_plant_now].faults;

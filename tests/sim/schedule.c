@@ -22,6 +22,9 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     sim_choose(world);
     world->quiet_from = world->profile.leases * world->profile.lease_max * 1000;
     sim_net_init(world);
+    if (store == SIM_STORE_POSTGRES) {
+        sim_postgres_init(world);
+    }
     sim_disk_init(&world->disk);
     world->disk.wall = world->net.redis.wall;
     const struct sim_profile *profile = &world->profile;
@@ -123,10 +126,24 @@ static void handle(struct sim_world *world, const struct sim_event *event)
 {
     switch ((enum sim_event_kind)event->kind) {
     case SIM_EVENT_ARRIVE:
-        sim_net_arrive(world, event->index);
+        if (world->store == SIM_STORE_POSTGRES) {
+            sim_postgres_arrive(world, event->index);
+        } else {
+            sim_net_arrive(world, event->index);
+        }
         break;
     case SIM_EVENT_REPLY:
-        sim_net_reply(world, event->index);
+        if (world->store == SIM_STORE_POSTGRES) {
+            sim_postgres_reply(world, event->index);
+        } else {
+            sim_net_reply(world, event->index);
+        }
+        break;
+    case SIM_EVENT_SESSION:
+        sim_postgres_session(world, event->index, event->wake);
+        break;
+    case SIM_EVENT_WRITER:
+        sim_postgres_writer(world, event->index, event->wake);
         break;
     case SIM_EVENT_STORE:
         sim_fault_store(world);

@@ -37,7 +37,7 @@ static void judge_fences(struct sim_world *world)
  * Data is lost; where the members' leases differ nothing is promised for one lease. Where the
  * clock has stepped back an older state has leases in it that outlive what was promised of them.
  */
-static void lose(struct sim_world *world)
+void sim_lose(struct sim_world *world)
 {
     world->check.losses++;
     world->net.lost_at = world->now;
@@ -88,7 +88,7 @@ static void restart(struct sim_world *world)
     net->up = false;
     sim_net_crash(world);
     if (net->comes_up != EVERYTHING) {
-        lose(world);
+        sim_lose(world);
     }
     const coord_ms most = sim_chance(&world->random, 1, 2) ? world->profile.lease_max / 20 + 1
                                                            : 2 * world->profile.lease_max;
@@ -99,6 +99,10 @@ void sim_fault_server_over(struct sim_world *world)
 {
     struct sim_net *net = &world->net;
     if (net->up) {
+        return;
+    }
+    if (world->store == SIM_STORE_POSTGRES) {
+        sim_postgres_up(world);
         return;
     }
     const struct sim_redis_data kept = net->redis.data;
@@ -122,7 +126,7 @@ static void promote(struct sim_world *world)
     if (sim_chance(&world->random, 1, 2)) {
         sim_net_crash(world);
     }
-    lose(world);
+    sim_lose(world);
     sim_redis_promote(&net->redis, &net->snapshot, world->now);
     sim_clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
 }
@@ -139,7 +143,7 @@ static void redis_suffers(struct sim_world *world, enum sim_fault fault)
     } else if (fault == SIM_FAULT_FLUSH) {
         SIM_TRACE(world, "all keys are removed");
         world->net.redis.data = (struct sim_redis_data){.lease = {.present = false}};
-        lose(world);
+        sim_lose(world);
     } else if (fault == SIM_FAULT_JUMP) {
         jump(world);
     }
@@ -165,7 +169,7 @@ static void reboot(struct sim_world *world)
     world->disk.boot++;
     if (sim_chance(&world->random, 1, 2)) {
         sim_disk_restore(&world->disk);
-        lose(world);
+        sim_lose(world);
     }
 }
 
@@ -179,11 +183,11 @@ static void file_suffers(struct sim_world *world, enum sim_fault fault)
         jump(world);
     } else if (fault == SIM_FAULT_FLUSH && sim_disk_remove(disk)) {
         SIM_TRACE(world, "the file is removed");
-        lose(world);
+        sim_lose(world);
         sim_file_changed(world, inode);
     } else if (fault == SIM_FAULT_COPY && sim_disk_copy(disk)) {
         SIM_TRACE(world, "the file is replaced by a copy");
-        lose(world);
+        sim_lose(world);
         sim_file_changed(world, inode);
     }
 }
@@ -193,7 +197,9 @@ void sim_snapshot(struct sim_world *world)
     if (world->quiet) {
         return;
     }
-    if (world->store == SIM_STORE_REDIS) {
+    if (world->store == SIM_STORE_POSTGRES) {
+        world->pg.standby = world->pg.row;
+    } else if (world->store == SIM_STORE_REDIS) {
         world->net.snapshot = world->net.redis.data;
     } else if (sim_has(world, SIM_FAULT_REBOOT)) {
         sim_disk_save(&world->disk);
@@ -207,6 +213,11 @@ void sim_fault_store(struct sim_world *world)
         {SIM_FAULT_RESTART, SIM_FAULT_FLUSH, SIM_FAULT_PROMOTE, SIM_FAULT_JUMP},
         {SIM_FAULT_REBOOT, SIM_FAULT_FLUSH, SIM_FAULT_COPY, SIM_FAULT_JUMP}};
     if (world->quiet) {
+        return;
+    }
+    if (world->store == SIM_STORE_POSTGRES) {
+        sim_postgres_suffers(world);
+        sim_plan(world, some_time(world, world->profile.lease_max), SIM_EVENT_STORE, 0, 0);
         return;
     }
     const enum sim_fault fault = choices[world->store][sim_below(&world->random, 4)];

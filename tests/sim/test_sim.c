@@ -16,13 +16,14 @@ static struct sim_world world;
 
 static void keep_promises(enum sim_store store, uint64_t seeds)
 {
+    static const char *const names[] = {"redis", "file", "postgres"};
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         sim_schedule(&world, store, seed, NULL);
         if (world.check.broken != SIM_KEPT) {
             fail_msg("seed %llu breaks %s: %s; run build/tests/sim/sim --store %s --replay %llu "
                      "--trace",
                      (unsigned long long)seed, sim_promise_name(world.check.broken),
-                     world.check.text, store == SIM_STORE_REDIS ? "redis" : "file",
+                     world.check.text, names[store],
                      (unsigned long long)seed);
         }
     }
@@ -42,6 +43,12 @@ static void test_sim__keeps_every_promise_on_redis(void **state)
 {
     (void)state;
     keep_promises(SIM_STORE_REDIS, 3000);
+}
+
+static void test_sim__keeps_every_promise_on_postgres(void **state)
+{
+    (void)state;
+    keep_promises(SIM_STORE_POSTGRES, 3000);
 }
 
 static void test_sim__replays_a_seed_byte_for_byte(void **state)
@@ -88,6 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sim__keeps_every_promise_on_redis),
+        cmocka_unit_test(test_sim__keeps_every_promise_on_postgres),
         cmocka_unit_test(test_sim__replays_a_seed_byte_for_byte),
         cmocka_unit_test(test_sim__tracing_changes_nothing),
         cmocka_unit_test(test_sim__notices_every_planted_fault),

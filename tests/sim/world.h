@@ -14,6 +14,7 @@
 #include "tests/sim/fault.h"
 #include "tests/sim/file_model.h"
 #include "tests/sim/plant.h"
+#include "tests/sim/postgres_model.h"
 #include "tests/sim/random.h"
 #include "tests/sim/redis_model.h"
 
@@ -37,6 +38,7 @@ enum sim_promise {
     SIM_E6,   /* something was left behind, or it did not end in time */
     SIM_E7,   /* no leader within the bound */
     SIM_ASIDE, /* who stepped down leads again at once */
+    SIM_GUARD, /* guarded work was committed after its successor led */
     SIM_PROMISES
 };
 
@@ -132,6 +134,8 @@ enum sim_event_kind {
     SIM_EVENT_RESUME,   /* ... and is over */
     SIM_EVENT_GO_ON,    /* a stopped process is continued */
     SIM_EVENT_BOOT,
+    SIM_EVENT_SESSION,  /* a session of the server goes on */
+    SIM_EVENT_WRITER,   /* guarded work goes on */
     SIM_EVENT_STORE,    /* something happens to the store */
     SIM_EVENT_SERVER_UP, /* ... and is over */
     SIM_EVENT_SNAPSHOT,
@@ -243,12 +247,14 @@ struct sim_world {
     FILE *trace; /* NULL: none */
     struct sim_process processes[SIM_PROCESSES];
     struct sim_net net;
+    struct sim_postgres pg;
     struct sim_check check;
     struct sim_counts counts;
     unsigned event_count;
     /* From here on not wiped between schedules. */
     struct sim_event events[SIM_EVENTS];
     struct sim_disk disk;
+    struct sim_pg_message pg_messages[SIM_PG_MESSAGES];
 };
 
 /* ---- world.c ---- */
@@ -301,6 +307,7 @@ void sim_fault_store(struct sim_world *world);
 void sim_snapshot(struct sim_world *world);
 void sim_fault_server_over(struct sim_world *world);
 void sim_clock_steps(struct sim_world *world, int64_t by);
+void sim_lose(struct sim_world *world);
 
 /* ---- file_driver.c ---- */
 extern const struct coord_backend_ops sim_file_ops;
@@ -313,10 +320,24 @@ void sim_net_arrive(struct sim_world *world, size_t index);
 void sim_net_reply(struct sim_world *world, size_t index);
 void sim_net_crash(struct sim_world *world);
 
+/* ---- postgres_*.c ---- */
+extern const struct coord_backend_ops sim_postgres_ops;
+void sim_postgres_init(struct sim_world *world);
+void sim_postgres_arrive(struct sim_world *world, size_t index);
+void sim_postgres_reply(struct sim_world *world, size_t index);
+void sim_postgres_session(struct sim_world *world, size_t slot, uint32_t wake);
+void sim_postgres_writer(struct sim_world *world, size_t index, uint32_t wake);
+void sim_postgres_suffers(struct sim_world *world);
+void sim_postgres_up(struct sim_world *world);
+void sim_postgres_heals(struct sim_world *world);
+bool sim_postgres_holds(const struct sim_world *world, const struct sim_process *process);
+
 /* ---- check.c ---- */
 void sim_check_leaders(struct sim_world *world);
 void sim_check_edge(struct sim_process *process, const struct coord_edge *edge);
 void sim_check_grant(struct sim_process *process, uint64_t fence);
+uint32_t sim_check_order(const struct sim_process *process, uint64_t fence);
+void sim_check_guarded(struct sim_world *world, uint8_t process, uint64_t fence, uint32_t order);
 void sim_check_work(struct sim_process *process);
 void sim_check_settled(struct sim_process *process);
 void sim_check_end(struct sim_world *world);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/postgres_faults.c - what happens to the simulated PostgreSQL.
+ */
+#include "tests/sim/postgres.h"
+
+#include <inttypes.h>
+
+static const char *const identities[] = {"p0", "p1", "p2", "p3", "p4"};
+
+const char *sim_pg_identity(uint8_t index)
+{
+    return identities[index];
+}
+
+/* All sessions end; whose host went down with the server hears nothing of it. */
+static void end_all(struct sim_world *world)
+{
+    const bool tells = !sim_chance(&world->random, 1, 3);
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        if (world->pg.sessions[i].alive) {
+            sim_pg_end_session(world, i, tells);
+        }
+    }
+    sim_pg_writers_end(world, false);
+}
+
+static void restart(struct sim_world *world)
+{
+    struct sim_postgres *pg = &world->pg;
+    SIM_TRACE(world, "the server goes down");
+    world->net.up = false;
+    end_all(world);
+    if (sim_chance(&world->random, 1, 2)) {
+        pg->row = pg->durable; /* a crash: a mark that was not on the disk is gone */
+    }
+    const coord_ms most = sim_chance(&world->random, 1, 2) ? world->profile.lease_max / 20 + 1
+                                                           : 2 * world->profile.lease_max;
+    sim_plan(world, world->now + 1 + sim_below(&world->random, most * 1000), SIM_EVENT_SERVER_UP, 0,
+             0);
+}
+
+void sim_postgres_up(struct sim_world *world)
+{
+    world->net.up = true;
+    SIM_TRACE(world, "the server is up");
+}
+
+/* A standby that lags becomes the primary; the old one is gone. */
+static void promote(struct sim_world *world)
+{
+    struct sim_postgres *pg = &world->pg;
+    SIM_TRACE(world, "a standby is promoted");
+    end_all(world);
+    sim_lose(world);
+    pg->guard_void = pg->guard_void || pg->standby.fence != pg->row.fence;
+    pg->row = pg->standby;
+    pg->durable = pg->standby;
+    pg->older = (struct sim_pg_row){.present = false};
+    pg->run++;
+    pg->emptied = true;
+    sim_clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
+}
+
+static bool table_is_busy(const struct sim_world *world)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const struct sim_pg_session *session = &world->pg.sessions[i];
+        if (session->alive && session->step != SIM_PG_IDLE) {
+            return true;
+        }
+    }
+    return sim_pg_work_is_open(world);
+}
+
+static void empty(struct sim_world *world)
+{
+    SIM_TRACE(world, "TRUNCATE");
+    world->pg.row = (struct sim_pg_row){.present = false};
+    world->pg.durable = world->pg.row;
+    world->pg.emptied = true;
+    sim_lose(world);
+}
+
+static void put_back(struct sim_world *world)
+{
+    struct sim_postgres *pg = &world->pg;
+    if (!pg->older.present || !pg->row.present || pg->older.run != pg->run) {
+        return;
+    }
+    SIM_TRACE(world, "an older row is put back: fence %" PRIu64, pg->older.fence);
+    pg->row = pg->older;
+    pg->durable = pg->row;
+    pg->tampered_at = world->now;
+    sim_lose(world);
+    /* A number may be given again to one who has seen none: fences were ahead of the clock. */
+    world->check.fence_void = true;
+    pg->guard_void = true;
+}
+
+/* Perhaps behind a cable that is cut: then its client does not hear of it. */
+void sim_pg_terminate(struct sim_world *world, size_t slot)
+{
+    SIM_TRACE(world, "pg_terminate_backend");
+    if (sim_has(world, SIM_FAULT_STALL) && sim_chance(&world->random, 1, 2)) {
+        sim_pg_stall(world, world->pg.sessions[slot].process);
+    }
+    sim_pg_end_session(world, slot, true);
+}
+
+static void terminate(struct sim_world *world)
+{
+    const size_t first = sim_below(&world->random, SIM_PG_SESSIONS);
+    const bool holder = sim_chance(&world->random, 2, 3);
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const size_t slot = (first + i) % SIM_PG_SESSIONS;
+        const struct sim_pg_session *session = &world->pg.sessions[slot];
+        if (session->alive && (!holder || session->locks > 0)) {
+            sim_pg_terminate(world, slot);
+            return;
+        }
+    }
+}
+
+static void jump(struct sim_world *world)
+{
+    const coord_ms most = sim_chance(&world->random, 1, 8) ? 7200000 : world->profile.lease_max * 2;
+    const int64_t by = (int64_t)sim_between(&world->random, 20, most) * 1000;
+    const bool back = sim_chance(&world->random, 1, 2);
+    struct sim_pg_row *row = &world->pg.row;
+    sim_clock_steps(world, back ? -by : by);
+    if (back && row->reserved_until_us > (uint64_t)by) {
+        row->reserved_until_us -= (uint64_t)by; /* else it would stand for so much longer */
+    }
+}
+
+static void lock_table(struct sim_world *world)
+{
+    world->pg.table_locked_until = sim_pg_some_time(world, world->profile.lease_max);
+    SIM_TRACE(world, "LOCK TABLE until %" PRIu64 " ms", world->pg.table_locked_until / 1000);
+}
+
+void sim_postgres_suffers(struct sim_world *world)
+{
+    static const enum sim_fault choices[] = {
+        SIM_FAULT_TERMINATE, SIM_FAULT_TERMINATE, SIM_FAULT_TERMINATE, SIM_FAULT_RESTART,
+        SIM_FAULT_PROMOTE,   SIM_FAULT_FLUSH,     SIM_FAULT_COPY,      SIM_FAULT_TABLE,
+        SIM_FAULT_JUMP};
+    const enum sim_fault fault =
+        choices[sim_below(&world->random, sizeof choices / sizeof choices[0])];
+    if (!sim_has(world, fault) || !world->net.up) {
+        return;
+    }
+    if (fault == SIM_FAULT_TERMINATE) {
+        terminate(world);
+    } else if (fault == SIM_FAULT_RESTART) {
+        restart(world);
+    } else if (fault == SIM_FAULT_PROMOTE) {
+        promote(world);
+    } else if (fault == SIM_FAULT_JUMP) {
+        jump(world);
+    } else if (table_is_busy(world)) {
+        return; /* it would have to wait, and comes another time */
+    } else if (fault == SIM_FAULT_FLUSH) {
+        empty(world);
+    } else if (fault == SIM_FAULT_COPY) {
+        put_back(world);
+    } else {
+        lock_table(world);
+    }
+}
+
+/* Everybody who saw a later fence than an older row has refuses it, until somebody mends it. */
+void sim_postgres_heals(struct sim_world *world)
+{
+    struct sim_pg_row *row = &world->pg.row;
+    sim_fault_server_over(world);
+    sim_pg_writers_end(world, true);
+    for (size_t i = 0; world->pg.tampered_at > 0 && i < world->profile.processes; i++) {
+        const struct sim_process *process = &world->processes[i];
+        if (row->present && process->elector != NULL && process->machine->seen > row->fence) {
+            row->fence = process->machine->seen;
+        }
+    }
+}
+
+bool sim_postgres_holds(const struct sim_world *world, const struct sim_process *process)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const struct sim_pg_session *session = &world->pg.sessions[i];
+        if (session->alive && session->locks > 0 &&
+            (process == NULL ||
+             (session->process == process->index && session->owner == process->owner))) {
+            return true;
+        }
+    }
+    return false;
+}

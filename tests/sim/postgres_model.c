@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/postgres_model.c - what the statements of electors/postgres_sql.c read and write.
+ */
+#include "tests/sim/postgres.h"
+
+static const uint64_t leap = (uint64_t)1 << 32;
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t sim_pg_wall(const struct sim_world *world)
+{
+    return sim_clock_us(&world->net.redis.wall, world->now);
+}
+
+bool sim_pg_is_locked_for(const struct sim_world *world, const struct sim_pg_session *session)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const struct sim_pg_session *other = &world->pg.sessions[i];
+        if (other != session && other->alive && (other->locks > 0 || other->tried)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the former term leaves to be waited for. */
+static coord_ms debt_of(const struct sim_world *world, const struct sim_pg_session *session,
+                        const struct sim_pg_row *former)
+{
+    const struct sim_pg_call *call = &session->call;
+    const uint64_t now = sim_pg_wall(world);
+    const coord_ms lease = call->lease;
+    if (sim_planted(SIM_PLANT_PG_NO_WAIT)) {
+        return 0;
+    }
+    if (!former->present) {
+        const bool whole = !world->pg.emptied && call->seen == 0;
+        return whole || sim_planted(SIM_PLANT_PG_TRUNCATED_CLEAR) ? 0 : lease;
+    }
+    if (sim_planted(SIM_PLANT_PG_LEASE_IS_PROOF) && now > former->since_us + former->lease * 1000) {
+        return 0;
+    }
+    const coord_ms former_debt = sim_planted(SIM_PLANT_PG_DEBT_SHRINKS) ? 0 : former->debt;
+    const coord_ms all = coord_ms_max(lease, coord_ms_max(former->lease, former_debt));
+    if (former->run != call->run) {
+        return all;
+    }
+    return former->resigned ? 0 : former->owner == call->owner ? former_debt : all;
+}
+
+static bool may_take(const struct sim_world *world, const struct sim_pg_call *call,
+                     const struct sim_pg_row *row)
+{
+    const bool newest = call->seen <= row->fence || row->run != call->run;
+    return newest && (row->successor == SIM_PG_NOBODY || row->successor == call->identity ||
+                      row->reserved_until_us <= sim_pg_wall(world));
+}
+
+/* The upsert: it has waited for the row, and sees it as it is now. @return false: not given. */
+bool sim_pg_take_row(struct sim_world *world, struct sim_pg_session *session)
+{
+    const struct sim_pg_row *row = &world->pg.row;
+    const struct sim_pg_call *call = &session->call;
+    const uint64_t now = sim_pg_wall(world);
+    if (row->present && !may_take(world, call, row)) {
+        return false;
+    }
+    const bool beside = sim_planted(SIM_PLANT_PG_FORMER_BESIDE);
+    session->pending = (struct sim_pg_row){
+        .present = true,
+        .identity = call->identity,
+        .owner = call->owner,
+        .pid = session->pid,
+        .run = call->run,
+        .lease = call->lease,
+        .debt = debt_of(world, session, beside ? &session->snapshot : row),
+        .since_us = now,
+        .successor = SIM_PG_NOBODY,
+        .ask_for = SIM_PG_NOBODY};
+    const bool leaps = !row->present || row->run != call->run;
+    session->pending.fence = most(row->present ? row->fence + 1 : 0,
+                                  most(call->seen + 1, now + (leaps ? leap : 0)));
+    session->writes = true;
+    return true;
+}
+
+/* @return the row is this term's. */
+static bool is_of(const struct sim_pg_row *row, const struct sim_pg_call *call)
+{
+    return row->present && row->owner == call->owner && row->fence == call->fence &&
+           !row->resigned;
+}
+
+static bool is_asked(const struct sim_world *world, const struct sim_pg_row *row)
+{
+    return row->ask_fence == row->fence && row->ask_until_us > sim_pg_wall(world);
+}
+
+void sim_pg_mark_row(struct sim_world *world, struct sim_pg_session *session)
+{
+    const struct sim_pg_call *call = &session->call;
+    session->answer.done = is_of(&world->pg.row, call);
+    if (!session->answer.done) {
+        return;
+    }
+    session->pending = world->pg.row;
+    session->pending.resigned = true;
+    session->pending.debt = 0;
+    session->pending.successor = call->successor;
+    session->pending.reserved_until_us =
+        call->successor != SIM_PG_NOBODY ? sim_pg_wall(world) + call->reserve * 1000 : 0;
+    session->writes = true;
+}
+
+void sim_pg_strike_row(struct sim_world *world, struct sim_pg_session *session)
+{
+    struct sim_pg_answer *answer = &session->answer;
+    answer->done = is_of(&world->pg.row, &session->call) && world->pg.row.pid == session->pid;
+    if (answer->done) {
+        session->pending = world->pg.row;
+        session->pending.debt = 0;
+        session->writes = true;
+        answer->asked = is_asked(world, &session->pending);
+        answer->row = session->pending;
+    }
+}
+
+void sim_pg_ask_row(struct sim_world *world, struct sim_pg_session *session)
+{
+    const struct sim_pg_call *call = &session->call;
+    session->answer.done =
+        world->pg.row.present && world->pg.row.fence == call->fence && !world->pg.row.resigned;
+    if (session->answer.done) {
+        session->pending = world->pg.row;
+        session->pending.ask_fence = call->fence;
+        session->pending.ask_for = call->successor;
+        session->pending.ask_until_us = sim_pg_wall(world) + call->reserve * 1000;
+        session->writes = true;
+    }
+}
+
+/* Who was not granted, who renews and who only looks read the row of the snapshot. */
+void sim_pg_read_row(const struct sim_world *world, struct sim_pg_session *session)
+{
+    const uint64_t now = sim_pg_wall(world);
+    struct sim_pg_answer *answer = &session->answer;
+    answer->row = session->snapshot;
+    answer->asked = is_asked(world, &session->snapshot);
+    if (session->snapshot.reserved_until_us > now) {
+        answer->reserved_ms = (session->snapshot.reserved_until_us - now) / 1000;
+    } else {
+        answer->row.successor = SIM_PG_NOBODY;
+    }
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const struct sim_pg_session *holder = &world->pg.sessions[i];
+        if (holder->alive && (holder->locks > 0 || holder->tried)) {
+            answer->held = answer->sql == SIM_PG_OBSERVE;
+            answer->lock_pid = holder->pid;
+        }
+    }
+}
+
+/* A row of this session's own term in its snapshot lets it pass the gate. */
+bool sim_pg_may_queue(const struct sim_pg_session *session)
+{
+    const struct sim_pg_row *row = &session->snapshot;
+    return row->present && row->owner == session->call.owner && row->pid == session->pid &&
+           !row->resigned;
+}

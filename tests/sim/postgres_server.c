@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT
+ * tests/sim/postgres_server.c - the sessions of the simulated PostgreSQL: how a statement goes
+ * from its snapshot to its commit, what it waits for, and how sessions end.
+ */
+#include "tests/sim/postgres.h"
+
+#include <inttypes.h>
+
+static const char *const sql_names[] = {"",       "setup",  "acquire", "gate",    "renew", "strike",
+                                        "release", "unlock", "observe", "ask",     "close"};
+
+static size_t slot_of(const struct sim_world *world, const struct sim_pg_session *session)
+{
+    return (size_t)(session - world->pg.sessions);
+}
+
+static void plan(struct sim_world *world, struct sim_pg_session *session, sim_us at)
+{
+    sim_plan(world, at, SIM_EVENT_SESSION, slot_of(world, session), ++session->wake);
+}
+
+/* The server's process may stand still for a while between any two steps. */
+static sim_us pause(struct sim_world *world)
+{
+    if (sim_has(world, SIM_FAULT_SLOW) && sim_chance(&world->random, 1, 12)) {
+        return sim_below(&world->random, world->profile.lease_min * 1000 / 8);
+    }
+    return 1 + sim_below(&world->random, 30);
+}
+
+static sim_us idle_until(const struct sim_world *world, const struct sim_pg_session *session)
+{
+    const struct sim_clock *clock = &world->pg.clock;
+    return sim_clock_when(clock, sim_clock_ms(clock, session->began) + session->lease + 1,
+                          session->began);
+}
+
+static void begin_next(struct sim_world *world, struct sim_pg_session *session);
+
+/* ---------------------------------------------------------------- waiting */
+
+bool sim_pg_gate_is_wanted(const struct sim_world *world)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const struct sim_pg_session *session = &world->pg.sessions[i];
+        if (session->alive && session->step == SIM_PG_QUEUED && session->waits_since > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Something that they may wait for was let go. */
+void sim_pg_wake(struct sim_world *world)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        struct sim_pg_session *session = &world->pg.sessions[i];
+        if (session->alive && session->waits_since > 0) {
+            plan(world, session, world->now);
+        }
+    }
+}
+
+static bool row_is_written(const struct sim_world *world, const struct sim_pg_session *by)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        const struct sim_pg_session *session = &world->pg.sessions[i];
+        if (session != by && session->alive && session->writes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void finish(struct sim_world *world, struct sim_pg_session *session, enum sim_pg_kind kind)
+{
+    const bool queued = session->step == SIM_PG_QUEUED;
+    session->answer.kind = kind;
+    SIM_TRACE(world, "   server: p%u %s%s", session->process, sql_names[session->call.sql],
+              kind == SIM_PG_ERROR ? " fails" : "");
+    sim_pg_tell(world, session, &session->answer);
+    session->step = SIM_PG_IDLE;
+    session->began = world->now;
+    session->waits_since = 0;
+    session->writes = false;
+    session->tried = false;
+    sim_pg_wake(world);
+    if (queued) {
+        sim_pg_writers_go_on(world);
+    }
+    begin_next(world, session);
+}
+
+/* lock_timeout: half an attempt. */
+static void wait(struct sim_world *world, struct sim_pg_session *session)
+{
+    session->waits_since = session->waits_since > 0 ? session->waits_since : world->now;
+    const sim_us until = session->waits_since + session->lock_timeout * 1000;
+    if (world->now >= until) {
+        finish(world, session, SIM_PG_ERROR);
+    } else {
+        plan(world, session, until);
+    }
+}
+
+/* ---------------------------------------------------------------- statements */
+
+static void go_to(struct sim_world *world, struct sim_pg_session *session, enum sim_pg_step step)
+{
+    session->step = step;
+    session->waits_since = 0;
+    plan(world, session, world->now + pause(world));
+}
+
+static void begin(struct sim_world *world, struct sim_pg_session *session)
+{
+    const enum sim_pg_sql sql = session->call.sql;
+    if (world->now < world->pg.table_locked_until && sql != SIM_PG_UNLOCK) {
+        wait(world, session);
+        return;
+    }
+    session->snapshot = world->pg.row;
+    go_to(world, session,
+          sql == SIM_PG_ACQUIRE ? SIM_PG_TRY
+          : sql == SIM_PG_GATE  ? SIM_PG_QUEUED
+                                : SIM_PG_ROW);
+}
+
+static void try_lock(struct sim_world *world, struct sim_pg_session *session)
+{
+    if (sim_pg_is_locked_for(world, session)) {
+        sim_pg_read_row(world, session);
+        finish(world, session, SIM_PG_ROWS);
+        return;
+    }
+    session->tried = true;
+    session->answer.won = true;
+    go_to(world, session, SIM_PG_ROW);
+}
+
+static void unlock(struct sim_pg_session *session)
+{
+    if (session->locks > 0) {
+        session->locks--;
+    }
+}
+
+static void write_row(struct sim_world *world, struct sim_pg_session *session)
+{
+    if (row_is_written(world, session)) {
+        wait(world, session);
+        return;
+    }
+    if (session->call.sql == SIM_PG_ACQUIRE) {
+        if (!sim_pg_take_row(world, session)) {
+            sim_pg_read_row(world, session);
+            finish(world, session, SIM_PG_ROWS);
+            return;
+        }
+    } else if (session->call.sql == SIM_PG_RELEASE) {
+        sim_pg_mark_row(world, session);
+        if (session->call.unlocks) {
+            unlock(session); /* before the commit: whoever gets the lock waits for the row */
+        }
+    } else if (session->call.sql == SIM_PG_STRIKE) {
+        sim_pg_strike_row(world, session);
+    } else {
+        sim_pg_ask_row(world, session);
+    }
+    go_to(world, session, SIM_PG_COMMIT);
+}
+
+static void at_row(struct sim_world *world, struct sim_pg_session *session)
+{
+    const enum sim_pg_sql sql = session->call.sql;
+    if (sql == SIM_PG_RENEW || sql == SIM_PG_OBSERVE) {
+        sim_pg_read_row(world, session);
+        finish(world, session, SIM_PG_ROWS);
+        if (session->alive && sim_has(world, SIM_FAULT_TERMINATE) &&
+            sim_chance(&world->random, 1, 60)) {
+            sim_pg_terminate(world, slot_of(world, session));
+        }
+    } else if (sql == SIM_PG_UNLOCK) {
+        unlock(session);
+        finish(world, session, SIM_PG_ROWS);
+    } else {
+        write_row(world, session);
+    }
+}
+
+static void note_grant(struct sim_world *world, const struct sim_pg_session *session)
+{
+    struct sim_check *check = &world->check;
+    const sim_us window = world->profile.lease_max * 1000 * 103 / 100;
+    const sim_us tampered_at = world->pg.tampered_at;
+    world->counts.grants++;
+    world->counts.owed += session->pending.debt > 0;
+    SIM_TRACE(world, "   server: p%u gets fence %" PRIu64 ", owes %" PRIu64, session->process,
+              session->pending.fence, session->pending.debt);
+    if (session->pending.debt == 0 && tampered_at > 0 && world->now < tampered_at + window &&
+        check->void_until < world->now + window) {
+        check->void_until = world->now + window; /* nobody can have noticed yet */
+    }
+    if (world->processes[session->process].owner == session->owner) {
+        sim_check_grant(&world->processes[session->process], session->pending.fence);
+    }
+}
+
+static void tell_hints(struct sim_world *world, uint8_t by)
+{
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        if (i != by && !sim_pg_in_trouble(world, SIM_FAULT_LOSS)) {
+            sim_plan(world, world->now + sim_pg_one_way(world), SIM_EVENT_HINT, i, 0);
+        }
+    }
+}
+
+static void commit(struct sim_world *world, struct sim_pg_session *session)
+{
+    const enum sim_pg_sql sql = session->call.sql;
+    if (sql == SIM_PG_ACQUIRE) {
+        session->locks++;
+        if (sim_has(world, SIM_FAULT_COMMIT) && sim_chance(&world->random, 1, 4)) {
+            SIM_TRACE(world, "   server: p%u cannot commit, and keeps the lock", session->process);
+            finish(world, session, SIM_PG_ERROR);
+            return;
+        }
+        session->answer.held = true;
+        session->answer.fence = session->pending.fence;
+        session->answer.debt = session->pending.debt;
+        note_grant(world, session);
+    }
+    if (session->writes) {
+        if (world->pg.row.present && world->pg.row.resigned) {
+            world->pg.older = world->pg.row;
+        }
+        world->pg.row = session->pending;
+        if (sql == SIM_PG_RELEASE) {
+            tell_hints(world, session->process);
+        } else {
+            world->pg.durable = world->pg.row;
+        }
+    }
+    finish(world, session, SIM_PG_ROWS);
+}
+
+/* Behind guarded work that is open, and before any that comes later. */
+static void pass_gate(struct sim_world *world, struct sim_pg_session *session)
+{
+    if (!sim_planted(SIM_PLANT_PG_GATE_FIRST) && !sim_pg_may_queue(session)) {
+        finish(world, session, SIM_PG_ROWS);
+    } else if (sim_pg_work_is_open(world)) {
+        wait(world, session);
+    } else {
+        session->answer.done = true;
+        finish(world, session, SIM_PG_ROWS);
+    }
+}
+
+static void take_step(struct sim_world *world, struct sim_pg_session *session)
+{
+    if (world->now > session->began + session->call.attempt * 1000 &&
+        session->step != SIM_PG_COMMIT) {
+        finish(world, session, SIM_PG_ERROR); /* statement_timeout */
+        return;
+    }
+    switch (session->step) {
+    case SIM_PG_BEGUN:
+        begin(world, session);
+        break;
+    case SIM_PG_TRY:
+        try_lock(world, session);
+        break;
+    case SIM_PG_ROW:
+        at_row(world, session);
+        break;
+    case SIM_PG_COMMIT:
+        commit(world, session);
+        break;
+    case SIM_PG_QUEUED:
+        pass_gate(world, session);
+        break;
+    case SIM_PG_IDLE:
+        break;
+    }
+}
+
+/* ---------------------------------------------------------------- sessions */
+
+/* All that it held falls free; what it had not committed never was. */
+void sim_pg_end_session(struct sim_world *world, size_t slot, bool tells)
+{
+    struct sim_pg_session *session = &world->pg.sessions[slot];
+    const struct sim_pg_answer gone = {.kind = SIM_PG_GONE};
+    SIM_TRACE(world, "   server: the session of p%u ends, %u locks", session->process,
+              session->locks);
+    session->alive = false;
+    session->wake++;
+    if (tells) {
+        sim_pg_tell(world, session, &gone);
+    }
+    sim_pg_wake(world);
+    sim_pg_writers_go_on(world);
+}
+
+static void begin_next(struct sim_world *world, struct sim_pg_session *session)
+{
+    if (session->queued == 0) {
+        plan(world, session, idle_until(world, session));
+        return;
+    }
+    session->call = session->queue[0];
+    session->queued--;
+    for (unsigned i = 0; i < session->queued; i++) {
+        session->queue[i] = session->queue[i + 1];
+    }
+    if (session->call.sql == SIM_PG_CLOSE) {
+        sim_pg_end_session(world, slot_of(world, session), false);
+        return;
+    }
+    session->answer = (struct sim_pg_answer){.sql = session->call.sql, .id = session->call.id};
+    session->began = world->now;
+    session->step = SIM_PG_BEGUN;
+    plan(world, session, world->now);
+}
+
+void sim_postgres_session(struct sim_world *world, size_t slot, uint32_t wake)
+{
+    struct sim_pg_session *session = &world->pg.sessions[slot];
+    if (!session->alive || session->wake != wake) {
+        return;
+    }
+    if (session->step != SIM_PG_IDLE) {
+        take_step(world, session);
+    } else if (world->now >= idle_until(world, session)) {
+        sim_pg_end_session(world, slot, true); /* idle_session_timeout */
+    }
+}
+
+static struct sim_pg_session *find(struct sim_world *world, const struct sim_pg_message *message)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        struct sim_pg_session *session = &world->pg.sessions[i];
+        if (session->alive && session->process == message->process &&
+            session->connection == message->connection) {
+            return session;
+        }
+    }
+    return NULL;
+}
+
+static struct sim_pg_session *room(struct sim_world *world)
+{
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        if (!world->pg.sessions[i].alive) {
+            return &world->pg.sessions[i];
+        }
+    }
+    return NULL;
+}
+
+static void log_in(struct sim_world *world, const struct sim_pg_message *message,
+                   struct sim_pg_session *session)
+{
+    const uint32_t wake = session->wake;
+    *session = (struct sim_pg_session){.alive = true,
+                                       .process = message->process,
+                                       .owner = message->owner,
+                                       .connection = message->connection,
+                                       .pid = ++world->pg.pids,
+                                       .lease = message->call.lease,
+                                       .lock_timeout = coord_ms_max(message->call.attempt / 2, 1),
+                                       .began = world->now,
+                                       .wake = wake};
+    const struct sim_pg_answer answer = {
+        .sql = SIM_PG_SETUP, .pid = session->pid, .run = world->pg.run};
+    sim_pg_tell(world, session, &answer);
+    plan(world, session, idle_until(world, session));
+}
+
+void sim_pg_arrive(struct sim_world *world, const struct sim_pg_message *message)
+{
+    const struct sim_pg_answer gone = {.kind = SIM_PG_GONE};
+    struct sim_pg_session *session = find(world, message);
+    struct sim_pg_session *free_one = room(world);
+    if (session != NULL) {
+        COORD_ASSERT(session->queued < SIM_PG_QUEUE);
+        session->queue[session->queued++] = message->call;
+        if (session->step == SIM_PG_IDLE) {
+            begin_next(world, session);
+        }
+    } else if (message->call.sql == SIM_PG_SETUP && world->net.up && free_one != NULL) {
+        log_in(world, message, free_one);
+    } else if (message->call.sql == SIM_PG_SETUP || world->net.up) {
+        /* Nobody knows that connection, or takes one. */
+        const struct sim_pg_session nobody = {.process = message->process,
+                                              .owner = message->owner,
+                                              .connection = message->connection};
+        sim_pg_tell(world, &nobody, &gone);
+    }
+}
