@@ -21,13 +21,13 @@ struct option {
 static const struct option options[CLI_OPTIONS] = {
     [CLI_ELECTOR] = {"elector", "URI", "COORD_ELECTOR", "where the election is held"},
     [CLI_NAME] = {"name", "NAME", "COORD_NAME", "of the election"},
-    [CLI_ID] = {"id", "ID", "COORD_ID", "of this candidate; default: host name and process number"},
+    [CLI_ID] = {"id", "ID", "COORD_ID", "of this candidate, or of the member; run makes one up"},
     [CLI_TTL] = {"ttl", "DUR", NULL, "the lease, such as 15s"},
     [CLI_WAIT] = {"wait", "DUR", NULL, "how long to wait; 0: one attempt; forever"},
     [CLI_KILL_AFTER] = {"kill-after", "DUR", NULL, "from SIGTERM to SIGKILL; default: ttl / 5"},
     [CLI_RESTART] = {"restart", NULL, NULL, "stand again after a lost leadership"},
     [CLI_STDIN] = {"stdin", NULL, NULL, "give COMMAND the standard input"},
-    [CLI_TO] = {"to", "ID", NULL, "hand over to this candidate"},
+    [CLI_TO] = {"to", "ID", NULL, "the candidate or member that is meant"},
     [CLI_WATCH] = {"watch", NULL, NULL, "go on, and print each change"},
     [CLI_JSON] = {"json", NULL, NULL, "one JSON object a line"},
     [CLI_SET] = {"option", "KEY=VALUE", NULL, "the same as coord.KEY=VALUE in the URI"},
@@ -35,6 +35,22 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_FORMAT] = {"format", "FORMAT", NULL, "msgpack or json; default: msgpack"},
     [CLI_TAKEOVER] = {"takeover", "safe|fast", NULL,
                       "with --name: how the election is taken over from now on"},
+    [CLI_BUS] = {"bus", "URI", "COORD_BUS", "what carries the fleet's messages"},
+    [CLI_SUBSCRIPTIONS] = {"subscriptions", "A,B", NULL, "the work that is meant, by its names"},
+    [CLI_ROLE] = {"role", "ROLE", NULL, "member (the default), or observer: it only listens"},
+    [CLI_ON_ORPHAN] = {"on-orphan", "CMD", NULL,
+                       "run by sh for each report, which it reads as one line of JSON"},
+    [CLI_INTENT] = {"intent", "INTENT", NULL,
+                    "graceful, preemption, health_failure or maintenance"},
+    [CLI_DEADLINE] = {"deadline", "DUR", NULL, "until it has to be gone; default: 120s"},
+    [CLI_METADATA] = {"metadata", "KEY=VALUE", NULL, "told with the notice; more than once"},
+    [CLI_PRIORITY] = {"priority", "N", NULL,
+                      "of the work, as the fleet understands it; default: 0"},
+    [CLI_FOR] = {"for", "DUR", NULL, "how long to listen; default: 20s"},
+    [CLI_FOLLOW] = {"follow", NULL, NULL, "go on, and print each report as it comes"},
+    [CLI_CLOUDEVENTS] = {"cloudevents", NULL, NULL, "one CloudEvent a line, in JSON"},
+    [CLI_TIMEOUT] = {"timeout", "DUR", NULL,
+                     "of the fleet: who is silent that long is dead; default: 15s"},
     [CLI_HELP] = {"help", NULL, NULL, "this text"},
     [CLI_VERSION] = {"version", NULL, NULL, "the version"},
 };
@@ -115,6 +131,19 @@ static int find_option(const struct cli_verb *verb, const char *text)
     return -1;
 }
 
+static int store_metadata(struct cli_args *out, const char *value)
+{
+    if (strchr(value, '=') == NULL || value[0] == '=') {
+        return cli_say_usage("--metadata is KEY=VALUE, such as reason=spot");
+    }
+    if (out->metadata_count == CLI_METADATA_MAX) {
+        return cli_say_usage("more than %d times --metadata; leave some out",
+                             (int)CLI_METADATA_MAX);
+    }
+    out->metadata[out->metadata_count++] = value;
+    return 0;
+}
+
 static int store(struct cli_args *out, int option, const char *value)
 {
     const char *name = options[option].name;
@@ -126,6 +155,9 @@ static int store(struct cli_args *out, int option, const char *value)
         /* Both spellings are understood: that of the URI and the short one. */
         out->set[out->set_count++] = strncmp(value, "coord.", 6) == 0 ? value + 6 : value;
         return 0;
+    }
+    if (option == CLI_METADATA) {
+        return store_metadata(out, value);
     }
     if (out->value[option] != NULL && options[option].value != NULL) {
         return cli_say_usage("--%s is given twice; give it once", name);
@@ -170,7 +202,7 @@ static int check_needs(const struct cli_verb *verb, const struct cli_args *args)
                                  place != NULL ? place : "");
         }
     }
-    if (verb->command && args->command == NULL) {
+    if (verb->command && !verb->may_lack_command && args->command == NULL) {
         return cli_say_usage("coordctl %s needs a command: put it at the end, after --",
                              verb->name);
     }

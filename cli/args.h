@@ -23,9 +23,25 @@ enum cli_option {
     CLI_TYPE,
     CLI_FORMAT,
     CLI_TAKEOVER,
+    CLI_BUS,
+    CLI_SUBSCRIPTIONS,
+    CLI_ROLE,
+    CLI_ON_ORPHAN,
+    CLI_INTENT,
+    CLI_DEADLINE,
+    CLI_METADATA, /* KEY=VALUE, more than once */
+    CLI_PRIORITY,
+    CLI_FOR,
+    CLI_FOLLOW,
+    CLI_CLOUDEVENTS,
+    CLI_TIMEOUT,
     CLI_HELP,
     CLI_VERSION,
     CLI_OPTIONS
+};
+
+enum {
+    CLI_METADATA_MAX = 32
 };
 
 #define CLI_TAKES(option) (1u << (option))
@@ -35,12 +51,13 @@ struct cli_args;
 /** One line of the table of verbs. */
 struct cli_verb {
     const char *name;
-    const char *synopsis; /* what follows the name */
-    const char *summary;  /* one line for `coordctl --help` */
-    const char *details;  /* for `coordctl VERB --help`, after the options; ends with a newline */
-    unsigned takes;       /* CLI_TAKES() of each option; --help is taken by all */
-    unsigned needs;       /* those that have to be given, here or in the environment */
-    bool command;         /* takes `-- COMMAND [ARG...]` */
+    const char *synopsis;  /* what follows the name */
+    const char *summary;   /* one line for `coordctl --help` */
+    const char *details;   /* for `coordctl VERB --help`, after the options; ends with a newline */
+    unsigned takes;        /* CLI_TAKES() of each option; --help is taken by all */
+    unsigned needs;        /* those that have to be given, here or in the environment */
+    bool command;          /* takes `-- COMMAND [ARG...]` */
+    bool may_lack_command; /* ... or does without */
     const char *const *words; /* NULL: none; else its first argument is one of them */
     /* @return the exit status. */
     int (*run)(const struct cli_args *args);
@@ -52,6 +69,8 @@ struct cli_args {
     const char *value[CLI_OPTIONS]; /* NULL: not given; a flag that is given is "" */
     const char *set[COORD_URI_OPTIONS_MAX];
     size_t set_count;
+    const char *metadata[CLI_METADATA_MAX];
+    size_t metadata_count;
     char **command;   /* NULL-terminated, or NULL */
     const char *word; /* of verb->words, or NULL */
 };

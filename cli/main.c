@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 static const struct cli_verb *const verbs[] = {
-    &cli_verb_run,    &cli_verb_status, &cli_verb_step_down, &cli_verb_init,
-    &cli_verb_doctor, &cli_verb_demo,   &cli_verb_message,   NULL,
+    &cli_verb_run,      &cli_verb_status, &cli_verb_step_down, &cli_verb_init, &cli_verb_doctor,
+    &cli_verb_announce, &cli_verb_peers,  &cli_verb_message,   &cli_verb_demo, NULL,
 };
 
 static int help(void)

@@ -13,5 +13,7 @@ extern const struct cli_verb cli_verb_init;
 extern const struct cli_verb cli_verb_doctor;
 extern const struct cli_verb cli_verb_demo;
 extern const struct cli_verb cli_verb_message;
+extern const struct cli_verb cli_verb_announce;
+extern const struct cli_verb cli_verb_peers;
 
 #endif /* CLI_VERBS_H */

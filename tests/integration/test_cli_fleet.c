@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ * tests/integration/test_cli_fleet.c - the verbs about a fleet, over a bus of this host: what they
+ * print, how they exit, and what members make of it.
+ */
+#include "brokers/local.h"
+#include "runtime/member.h"
+#include "tests/support/coordctl.h"
+#include "tests/support/support.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct fleet {
+    struct scene scene;
+    char bus[COORDCTL_PATH];
+    struct coord_runtime *runtime;
+};
+
+static int set_up(void **state)
+{
+    static struct fleet fleet;
+    char path[COORDCTL_PATH];
+    scene_open(&fleet.scene, "coord.ttl=1s");
+    snprintf(fleet.bus, sizeof fleet.bus, "local:%s", scene_path(&fleet.scene, "bus", path));
+    fleet.runtime = NULL;
+    *state = &fleet;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fleet *fleet = *state;
+    coord_runtime_free(fleet->runtime);
+    scene_close(&fleet->scene);
+    return 0;
+}
+
+/* A member in this process, with a time-out of 2 s: it speaks each half of a second. */
+static struct coord_member *join(struct fleet *fleet, const char *id, const char *work)
+{
+    static const struct coord_bus_scheme schemes[] = {{"local", coord_local_broker, NULL},
+                                                      {NULL, NULL, NULL}};
+    struct coord_member_config config = COORD_MEMBER_CONFIG_INIT;
+    struct coord_member *member = NULL;
+    struct coord_error error;
+    if (fleet->runtime == NULL) {
+        assert_int_equal(coord_runtime_new(NULL, &fleet->runtime, NULL), COORD_OK);
+        assert_int_equal(coord_runtime_start(fleet->runtime, NULL), COORD_OK);
+    }
+    config.id = id;
+    config.timeout = 2000;
+    assert_int_equal(coord_bus_open(fleet->runtime, schemes, fleet->bus, NULL, &config.bus, &error),
+                     COORD_OK);
+    assert_int_equal(coord_member_open(fleet->runtime, &config, &member, &error), COORD_OK);
+    assert_int_equal(coord_member_serve(member, &work, 1, 3, 0.5), COORD_OK);
+    return member;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+
+static json_t *line_of(const char *lines, unsigned number)
+{
+    json_error_t error;
+    for (; number > 0; number--) {
+        lines = strchr(lines, '\n');
+        assert_non_null(lines);
+        lines++;
+    }
+    json_t *object = json_loadb(lines, strcspn(lines, "\n"), JSON_REJECT_DUPLICATES, &error);
+    if (object == NULL) {
+        fail_msg("not JSON: %s: %s", error.text, lines);
+    }
+    return object;
+}
+
+/* ---------------------------------------------------------------- peers */
+
+static void test_cli_peers__who_was_heard_by_id(void **state)
+{
+    struct fleet *fleet = *state;
+    char out[COORDCTL_TEXT];
+    const char *const call[] = {"peers", "--bus", fleet->bus, "--for", "2s", "--json", NULL};
+    join(fleet, "w-2", "orders");
+    join(fleet, "w-1 \"\xc3\xa4\"", "ledger");
+    assert_int_equal(coordctl_call(&fleet->scene, out, call), 0);
+    json_t *first = line_of(out, 0);
+    json_t *second = line_of(out, 1);
+    assert_string_equal(text_of(first, "id"), "w-1 \"\xc3\xa4\"");
+    assert_string_equal(text_of(second, "id"), "w-2");
+    assert_string_equal(text_of(second, "status"), "healthy");
+    assert_int_equal(strlen(text_of(second, "incarnation")), 32);
+    assert_int_equal(strlen(text_of(second, "last_heard")), 24);
+    assert_true(json_is_false(json_object_get(second, "is_leader")));
+    assert_true(json_is_null(json_object_get(second, "intent")));
+    assert_true(json_is_null(json_object_get(second, "deadline")));
+    assert_int_equal(json_integer_value(json_object_get(second, "in_flight_count")), 3);
+    const json_t *work = json_object_get(second, "subscriptions");
+    assert_int_equal(json_array_size(work), 1);
+    assert_string_equal(json_string_value(json_array_get(work, 0)), "orders");
+    assert_int_equal(json_object_size(second), 10);
+    json_decref(first);
+    json_decref(second);
+}
+
+static void test_cli_peers__nobody_is_1(void **state)
+{
+    struct fleet *fleet = *state;
+    char out[COORDCTL_TEXT];
+    const char *const call[] = {"peers", "--bus", fleet->bus, "--for", "100ms", NULL};
+    assert_int_equal(coordctl_call(&fleet->scene, out, call), 1);
+    assert_string_equal(out, "");
+}
+
+static void test_cli_peers__watch_prints_each_change(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl watch;
+    char out[COORDCTL_TEXT];
+    const char *const call[] = {"peers",     "--bus", fleet->bus, "--watch",
+                                "--timeout", "2s",    "--json",   NULL};
+    coordctl_start(&fleet->scene, &watch, call);
+    struct coord_member *member = join(fleet, "w-1", "orders");
+    wait_for_text(watch.out, "PEER_APPEARED");
+    coord_member_close(member); /* without a word */
+    wait_for_text(watch.out, "PEER_SILENT");
+    kill(watch.pid, SIGTERM);
+    coordctl_wait(&watch);
+    json_t *line = line_of(coordctl_output(watch.out, out), 1);
+    assert_string_equal(text_of(line, "event"), "PEER_SILENT");
+    assert_string_equal(text_of(line, "id"), "w-1");
+    json_decref(line);
+}
+
+/* What a terminal got until it has seen a text. */
+static void read_until(int terminal, const char *text, char out[COORDCTL_TEXT])
+{
+    size_t count = 0;
+    out[0] = '\0';
+    while (strstr(out, text) == NULL) {
+        struct pollfd wait = {.fd = terminal, .events = POLLIN};
+        if (poll(&wait, 1, COORDCTL_PATIENCE_MS) != 1 || count == COORDCTL_TEXT - 1) {
+            fail_msg("no \"%s\" on the terminal, but: %s", text, out);
+        }
+        const ssize_t got = read(terminal, out + count, COORDCTL_TEXT - 1 - count);
+        assert_true(got > 0);
+        count += (size_t)got;
+        out[count] = '\0';
+    }
+}
+
+static void test_cli_peers__watch_redraws_in_place_on_a_terminal(void **state)
+{
+    struct fleet *fleet = *state;
+    char out[COORDCTL_TEXT];
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+    char *name = ptsname(terminal);
+    assert_non_null(name);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int end = open(name, O_RDWR | O_NOCTTY);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(end, STDOUT_FILENO) == STDOUT_FILENO) {
+            execl(COORD_BUILD "/coordctl", "coordctl", "peers", "--bus", fleet->bus, "--watch",
+                  NULL);
+        }
+        _exit(99);
+    }
+    assert_true(pid > 0);
+    read_until(terminal, "0 known, 0 healthy", out);
+    join(fleet, "w-1", "orders");
+    read_until(terminal, "1 known, 1 healthy", out);
+    assert_non_null(strstr(out, "\033[2A")); /* up over the heading and the count */
+    assert_non_null(strstr(out, "w-1 "));
+    kill(pid, SIGTERM);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(terminal);
+}
+
+/* ---------------------------------------------------------------- announce */
+
+static void test_cli_announce__a_member_leaves(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coord_agent_event left;
+    struct coordctl watch;
+    char out[COORDCTL_TEXT];
+    const char *const peers[] = {"peers", "--bus", fleet->bus, "--watch", NULL};
+    const char *const call[] = {"announce", "--bus",           fleet->bus,      "--id",
+                                "w-1",      "--intent",        "preemption",    "--deadline",
+                                "15s",      "--metadata",      "reason=spot",   "--metadata",
+                                "zone=a=b", "--subscriptions", "orders,ledger", NULL};
+    struct coord_member *member = join(fleet, "w-1", "orders");
+    coordctl_start(&fleet->scene, &watch, peers);
+    wait_for_text(watch.out, "w-1 PEER_APPEARED");
+    assert_int_equal(coordctl_call(&fleet->scene, out, call), 0);
+    assert_string_equal(out, "w-1: told to leave, preemption, within 15 s\n");
+    assert_int_equal(coord_member_wait(member, COORDCTL_PATIENCE_MS, &left), COORD_OK);
+    assert_int_equal(left.intent, COORD_INTENT_PREEMPTION);
+    assert_true(left.drained);
+    wait_for_text(watch.out, "w-1 PEER_LEAVING");
+    wait_for_text(watch.out, "w-1 PEER_FINISHED");
+}
+
+static void test_cli_fleet__a_mistake_is_told_with_its_cure(void **state)
+{
+    struct fleet *fleet = *state;
+    static const struct {
+        const char *cure;
+        const char *arguments[8];
+    } mistakes[] = {
+        {"COORD_BUS", {"peers"}},
+        {"preemption", {"announce", "--id", "w-1", "--intent", "bored"}},
+        {"reason=spot",
+         {"announce", "--id", "w-1", "--intent", "graceful", "--metadata", "reason"}},
+        {"orders,ledger",
+         {"announce", "--id", "w-1", "--intent", "graceful", "--subscriptions", "a,,b"}},
+        {"15s", {"peers", "--for", "long"}},
+    };
+    char variable[COORDCTL_PATH + 16];
+    char out[COORDCTL_TEXT];
+    snprintf(variable, sizeof variable, "COORD_BUS=%s", fleet->bus);
+    const char *const environment[] = {variable, NULL};
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        struct coordctl run;
+        coordctl_start_with(&fleet->scene, &run, -1, i > 0 ? environment : NULL,
+                            mistakes[i].arguments);
+        assert_int_equal(coordctl_wait(&run), 2);
+        assert_string_equal(coordctl_output(run.out, out), "");
+        coordctl_output(run.err, out);
+        if (strstr(out, mistakes[i].cure) == NULL) {
+            fail_msg("no \"%s\" in: %s", mistakes[i].cure, out);
+        }
+    }
+}
+
+static void test_cli_fleet__a_bus_that_cannot_be_reached_is_125(void **state)
+{
+    struct fleet *fleet = *state;
+    static const char *const call[] = {"peers", "--bus", "local:/dev/null/u:hunter2@h",
+                                       "--for", "100ms", NULL};
+    struct coordctl run;
+    char out[COORDCTL_TEXT];
+    coordctl_start(&fleet->scene, &run, call);
+    assert_int_equal(coordctl_wait(&run), 125);
+    assert_string_equal(coordctl_output(run.out, out), "");
+}
+
+int main(int argc, char **argv)
+{
+    work_if_asked(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_cli_peers__who_was_heard_by_id),
+        TEST(test_cli_peers__nobody_is_1),
+        TEST(test_cli_peers__watch_prints_each_change),
+        TEST(test_cli_peers__watch_redraws_in_place_on_a_terminal),
+        TEST(test_cli_announce__a_member_leaves),
+        TEST(test_cli_fleet__a_mistake_is_told_with_its_cure),
+        TEST(test_cli_fleet__a_bus_that_cannot_be_reached_is_125),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
