@@ -25,7 +25,7 @@ struct coord_agent;
 
 enum coord_agent_role {
     COORD_AGENT_MEMBER = 0,  /* sends heartbeats; stands, if it has an elector */
-    COORD_AGENT_OBSERVER = 1 /* only listens */
+    COORD_AGENT_OBSERVER = 1 /* sends no heartbeats, and works on nothing */
 };
 
 /** How far it is on its way out. A step ends by itself or by the deadline of leaving. */

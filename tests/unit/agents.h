@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 enum {
-    AGENTS = 5,
+    AGENTS = 8,
     AGENT_LOG = 256 * 1024,
     AGENT_START = 1000000,
     AGENT_T = 15000,
@@ -64,11 +64,23 @@ struct world {
     struct agent_node node[AGENTS];
     /* the store */
     struct agent_node *holder;
+    unsigned holder_start; /* which of its processes */
     uint64_t attempt;
     uint64_t fence;
     coord_ms valid_until;
+    /* the weather; all zero: fair */
+    uint64_t random;
+    unsigned loss;  /* of 1,000 copies of a message */
+    coord_ms delay; /* at most, besides the millisecond */
+    bool quiet;     /* no log */
     char *log;
 };
+
+static inline uint64_t world_random(struct world *w, uint64_t below)
+{
+    w->random = w->random * 6364136223846793005u + 1442695040888963407u;
+    return below == 0 ? 0 : (w->random >> 33) % below;
+}
 
 /* ---- the log ---- */
 
@@ -79,6 +91,9 @@ static inline void world_say(struct world *w, const char *who, const char *forma
     size_t used = strlen(w->log);
     coord_ms at = w->now - AGENT_START;
     va_list list;
+    if (w->quiet) {
+        return;
+    }
     assert_true(used + 512 < AGENT_LOG);
     int n = snprintf(w->log + used, 64, "%3u.%03u %s ", (unsigned)(at / 1000),
                      (unsigned)(at % 1000), who);
@@ -139,7 +154,8 @@ static inline void paper_abandon(struct coord_elector *elector, coord_ms now)
 static inline bool paper_is_ours(const struct paper *paper)
 {
     const struct world *w = paper->node->world;
-    return w->holder == paper->node && w->attempt == paper->request.attempt;
+    return w->holder == paper->node && w->holder_start == paper->node->starts &&
+           w->attempt == paper->request.attempt;
 }
 
 static inline enum coord_outcome paper_outcome(struct paper *paper, struct coord_reply *reply)
@@ -156,6 +172,7 @@ static inline enum coord_outcome paper_outcome(struct paper *paper, struct coord
         }
         w->fence += w->holder == NULL ? 1 : 0;
         w->holder = paper->node;
+        w->holder_start = paper->node->starts;
         w->attempt = paper->request.attempt;
         w->valid_until = w->now + AGENT_TTL;
         reply->fence = w->fence;
@@ -234,17 +251,21 @@ static inline const struct coord_backend_ops *paper_elector(void)
 
 static inline void post(struct agent_node *to, const char *topic, const void *bytes, size_t count)
 {
-    struct letter *letter = malloc(sizeof *letter + count);
+    struct world *w = to->world;
     struct letter **at = &to->inbox;
+    if (w->loss > 0 && world_random(w, 1000) < w->loss) {
+        return;
+    }
+    struct letter *letter = malloc(sizeof *letter + count);
     assert_non_null(letter);
-    letter->next = NULL;
-    letter->at = to->world->now + 1;
+    letter->at = w->now + 1 + (w->delay > 0 ? world_random(w, w->delay) : 0);
     letter->count = count;
     snprintf(letter->topic, sizeof letter->topic, "%s", topic);
     memcpy(letter->bytes, bytes, count);
-    while (*at != NULL) {
+    while (*at != NULL && (*at)->at <= letter->at) {
         at = &(*at)->next;
     }
+    letter->next = *at;
     *at = letter;
 }
 
