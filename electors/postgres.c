@@ -110,8 +110,11 @@ static void abandon(struct coord_elector *base, coord_ms now)
 static void process(struct coord_elector *base, coord_ms now)
 {
     struct coord__postgres_elector *e = of(base);
+    /* What was just asked for, or learned, is dealt with first: nothing can have come since. The
+     * next call reads. */
+    const bool look = !e->touched;
     e->touched = false;
-    coord__postgres_session_process(e->session, now);
+    coord__postgres_session_process(e->session, look, now);
 }
 
 static size_t descriptors(struct coord_elector *base, struct coord_descriptor *out)

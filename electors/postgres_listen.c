@@ -132,13 +132,16 @@ static bool may_open(const struct coord__postgres_session *session)
            coord__postgres_is_closed(session->listener.link);
 }
 
-void coord__postgres_listen_process(struct coord__postgres_session *session, coord_ms now)
+void coord__postgres_listen_process(struct coord__postgres_session *session, bool look,
+                                    coord_ms now)
 {
     struct coord__postgres_listener *listener = &session->listener;
     if (may_open(session) && now >= listener->retry_at) {
         coord__postgres_open(listener->link, PATIENCE, now);
     }
-    coord__postgres_process(listener->link, now);
+    if (look || !coord__postgres_is_open(listener->link)) {
+        coord__postgres_process(listener->link, now);
+    }
     struct coord__postgres_elector *wish = next_wish(session);
     if (coord__postgres_is_open(listener->link) && listener->set_up && !listener->flying &&
         wish != NULL) {

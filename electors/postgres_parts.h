@@ -132,7 +132,9 @@ enum coord_err coord__postgres_session_join(struct coord__postgres_elector *elec
                                             const struct coord_elector_config *config, bool pooler,
                                             struct coord_error *error);
 void coord__postgres_session_leave(struct coord__postgres_elector *elector, bool forked);
-void coord__postgres_session_process(struct coord__postgres_session *session, coord_ms now);
+/** @param look  read what has come; else only send. */
+void coord__postgres_session_process(struct coord__postgres_session *session, bool look,
+                                     coord_ms now);
 coord_ms coord__postgres_session_deadline(const struct coord__postgres_session *session);
 /** Send the settings of the least lease, and look at them. */
 void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now);
@@ -194,7 +196,8 @@ void coord__postgres_all_failed(struct coord__postgres_session *session,
 bool coord__postgres_listen_init(struct coord__postgres_session *session,
                                  const struct coord_resolver *resolver);
 void coord__postgres_listen_fini(struct coord__postgres_session *session, bool forked);
-void coord__postgres_listen_process(struct coord__postgres_session *session, coord_ms now);
+void coord__postgres_listen_process(struct coord__postgres_session *session, bool look,
+                                    coord_ms now);
 void coord__postgres_listen_leave(struct coord__postgres_elector *elector);
 coord_ms coord__postgres_listen_deadline(const struct coord__postgres_session *session);
 

@@ -456,9 +456,12 @@ static void connect_if_wanted(struct coord__postgres_session *session, coord_ms 
     coord__postgres_process(session->link, now);
 }
 
-void coord__postgres_session_process(struct coord__postgres_session *session, coord_ms now)
+void coord__postgres_session_process(struct coord__postgres_session *session, bool look,
+                                     coord_ms now)
 {
-    coord__postgres_process(session->link, now);
+    if (look || !coord__postgres_is_open(session->link)) {
+        coord__postgres_process(session->link, now);
+    }
     if (session->overflow || now >= silent_at(session)) {
         struct coord_error why;
         coord_error_set(&why, COORD_E_NO_ANSWER,
@@ -471,7 +474,7 @@ void coord__postgres_session_process(struct coord__postgres_session *session, co
     }
     connect_if_wanted(session, now);
     coord__postgres_work(session, now);
-    coord__postgres_listen_process(session, now);
+    coord__postgres_listen_process(session, look, now);
 }
 
 void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now)

@@ -333,13 +333,17 @@ static void test_postgres__fast_leads_without_the_wait_and_others_must_agree(voi
     (void)state;
     struct world w;
     char fast[POSTGRES_URI + 32];
+    char said[POSTGRES_URI + 32];
     world_open(&w, "fast");
     snprintf(fast, sizeof fast, "%s&coord.takeover=fast", world_server.uri);
+    snprintf(said, sizeof said, "%s&coord.takeover=safe", world_server.uri);
     w.wish.uri = fast;
     struct candidate *a = world_join(&w);
     struct candidate *b = world_join(&w);
     w.wish.uri = world_server.uri;
     struct candidate *safe = world_join(&w);
+    w.wish.uri = said;
+    struct candidate *operator= world_join(&w);
     candidate_win(&w.all, a);
     candidate_free(&w.all, a);
     candidate_stand(b);
@@ -351,6 +355,9 @@ static void test_postgres__fast_leads_without_the_wait_and_others_must_agree(voi
     /* The operator's word changes it while nobody leads. */
     const struct coord_request init = {.verb = COORD_VERB_INIT};
     assert_int_equal(candidate_query(&w.all, safe, &init), COORD_DONE);
+    candidates_run(&w.all, 500);
+    assert_false(candidate_leads(safe)); /* what was not said stays */
+    assert_int_equal(candidate_query(&w.all, operator, & init), COORD_DONE);
     candidates_until(&w.all, safe, candidate_leads);
     world_close(&w);
 }
@@ -369,6 +376,9 @@ static void test_postgres__init_of_a_name_spares_the_wait_but_not_under_a_leader
     assert_true(candidate_leads(a));
     const uint64_t first = a->fence;
     candidate_free(&w.all, a);
+    /* The server needs a moment to see that its session has gone. */
+    postgres_server_until(&world_server,
+                          "select count(*) = 0 from pg_locks where locktype = 'advisory'");
     assert_int_equal(candidate_query(&w.all, b, &init), COORD_DONE);
     candidate_stand(b);
     candidates_until(&w.all, b, candidate_leads);
