@@ -88,6 +88,7 @@ static void renewed(struct coord__postgres_elector *e, bool struck, const char *
 {
     struct coord_reply reply = {.outcome = COORD_RENEWED, .owed = COORD_NEVER};
     e->proved = coord_ms_max(e->proved, e->request.sent);
+    e->unlock_at = coord_timing_hard(&e->timing, e->proved);
     if (e->request.led) {
         reply.owed = struck ? 0 : coord__postgres_slice_pause(e);
     }

@@ -105,6 +105,8 @@ static void granted(struct coord__postgres_elector *e, const struct coord__postg
     e->fence = coord__postgres_read(rows, 0, COORD__ACQUIRE_FENCE);
     e->debt = coord__postgres_read(rows, 0, COORD__ACQUIRE_OWED);
     e->proved = job->sent;
+    /* A term that is over by its own clock keeps nobody waiting, though its host may hang. */
+    e->unlock_at = coord_timing_hard(&e->timing, e->proved);
     e->gate_passed = false;
     e->gate_since = now;
     e->gate_at = now;

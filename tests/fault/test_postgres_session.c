@@ -274,6 +274,26 @@ static void test_postgres_session__a_commit_that_fails_leaves_no_lock(void **sta
     world_close(&w);
 }
 
+static void test_postgres_session__a_host_that_hangs_keeps_the_lock_no_longer_than_its_term(
+    void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "hung-host");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    candidate_stand(b);
+    candidates_until(&w.all, b, candidate_is_held);
+    a->deaf = true; /* it never says that its work has ended; its session lives */
+    coord_lease_health(a->lease, false, coord_clock_now());
+    candidates_until(&w.all, a, candidate_leads_not);
+    candidates_until(&w.all, b, candidate_leads);
+    assert_true(b->fence > a->fence);
+    assert_int_equal(w.all.overlaps, 0);
+    world_close(&w);
+}
+
 static void test_postgres_session__a_lost_listener_costs_speed_only(void **state)
 {
     (void)state;
@@ -368,6 +388,8 @@ int main(void)
         cmocka_unit_test(
             test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_no_term),
         cmocka_unit_test(test_postgres_session__a_commit_that_fails_leaves_no_lock),
+        cmocka_unit_test(
+            test_postgres_session__a_host_that_hangs_keeps_the_lock_no_longer_than_its_term),
         cmocka_unit_test(test_postgres_session__a_lost_listener_costs_speed_only),
         cmocka_unit_test(test_postgres_session__of_fifty_candidates_one_leads_and_the_log_is_quiet),
     };
