@@ -3,26 +3,13 @@
  */
 #include "tests/unit/agents.h"
 
-/* A fleet of three whose leader is `a`. */
-static struct agent_node *begin(struct world *w)
-{
-    struct agent_node *a = world_join(w, "a", "orders");
-    world_run(w, 20);
-    world_join(w, "b", "ledger");
-    world_join(w, "c", "mail");
-    world_run(w, 40000);
-    assert_true(node_leads(a));
-    assert_int_equal(node_sees(a, "b"), COORD_PEER_HEALTHY);
-    return a;
-}
-
 /* ---- joining ---- */
 
 static void test_agent__one_leads_and_all_know_each_other(void **state)
 {
     struct world w = {0};
     (void)state;
-    begin(&w);
+    world_of_three(&w);
     assert_false(node_leads(&w.node[1]));
     assert_int_equal(node_sees(&w.node[1], "a"), COORD_PEER_HEALTHY);
     struct coord_peer peer;
@@ -36,7 +23,7 @@ static void test_agent__an_observer_hears_and_says_nothing(void **state)
 {
     struct world w = {0};
     (void)state;
-    begin(&w);
+    world_of_three(&w);
     struct agent_node *o = world_add(&w, "o", NULL);
     node_start(o, false, true);
     world_run(&w, 40000);
@@ -52,7 +39,7 @@ static void test_agent__the_leaders_fence_stays_told_over_renewals(void **state)
     const char *names = "orders";
     struct coord_agent_work work = {.target = "b", .names = &names, .count = 1};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     world_run(&w, 600000);
     assert_int_equal(coord_agent_assign(a->agent, &work, w.now, AGENT_WALL), COORD_OK);
     assert_int_equal(coord_agent_assign(w.node[1].agent, &work, w.now, AGENT_WALL),
@@ -69,7 +56,7 @@ static void test_agent__what_makes_no_sense_is_refused(void **state)
     struct coord_error error;
     struct world w = {0};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     config.coordinator.instance_id = "x";
     assert_int_equal(coord_agent_new(&config, 1, &agent, &error), COORD_E_BAD_ARGUMENT);
     config.bus.publish = node_publish;
@@ -111,7 +98,7 @@ static void test_agent__a_leader_leaves_in_order(void **state)
 {
     struct world w = {0};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     a->drains_for = 5000;
     node_leave(a, COORD_INTENT_PREEMPTION, 120000);
     world_run(&w, 4000);
@@ -199,7 +186,7 @@ static void test_agent__no_time_left_still_says_it_and_stops(void **state)
 {
     struct world w = {0};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     node_leave(a, COORD_INTENT_HEALTH_FAILURE, 0);
     world_run(&w, 10);
     assert_int_equal(coord_agent_phase(a->agent), COORD_AGENT_LEFT);
@@ -214,7 +201,7 @@ static void test_agent__an_overrun_beats_on_until_its_work_ends(void **state)
     struct world w = {0};
     (void)state;
     struct agent_node *b = &w.node[1];
-    begin(&w);
+    world_of_three(&w);
     b->drains_for = 30000;
     node_leave(b, COORD_INTENT_PREEMPTION, 10000);
     world_run(&w, 20000);
@@ -231,7 +218,7 @@ static void test_agent__a_drain_ends_before_the_deadline(void **state)
     struct world w = {0};
     (void)state;
     struct agent_node *b = &w.node[1];
-    begin(&w);
+    world_of_three(&w);
     b->drains_for = COORD_NEVER;
     node_leave(b, COORD_INTENT_PREEMPTION, 10000);
     coord_ms deadline = w.now + 10000;
@@ -246,7 +233,7 @@ static void test_agent__work_that_ended_early_needs_no_drain(void **state)
 {
     struct world w = {0};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     node_leave(a, COORD_INTENT_GRACEFUL, 30000);
     coord_agent_drained(a->agent, w.now);
     world_run(&w, 100);
@@ -260,158 +247,11 @@ static void test_agent__drained_without_a_notice_is_nothing(void **state)
 {
     struct world w = {0};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     coord_agent_drained(a->agent, w.now);
     world_run(&w, 1000);
     assert_true(node_leads(a));
     assert_int_equal(coord_agent_phase(a->agent), COORD_AGENT_STAYING);
-    world_end(&w);
-}
-
-/* ---- notices that change ---- */
-
-static void test_agent__withdrawn_while_stopping_still_releases(void **state)
-{
-    struct world w = {0};
-    (void)state;
-    struct agent_node *a = world_add(&w, "a", "orders");
-    a->explicit_ack = true;
-    a->acks_for = 2000;
-    node_start(a, true, false);
-    world_join(&w, "b", NULL);
-    world_run(&w, 40000);
-    node_leave(a, COORD_INTENT_PREEMPTION, 120000);
-    world_run(&w, 500);
-    assert_int_equal(coord_agent_phase(a->agent), COORD_AGENT_RELEASING);
-    assert_int_equal(coord_agent_stay(a->agent, w.now), COORD_OK);
-    world_run(&w, 500);
-    assert_true(world_said(&w, "a stays"));
-    assert_true(node_leads(a)); /* its work has not ended yet */
-    world_run(&w, 2000);
-    assert_true(world_said(&w, "a leads no more"));
-    assert_true(world_said(&w, "leads, fence 2")); /* a new term, whoever's */
-    assert_int_equal(node_sees(&w.node[1], "a"), COORD_PEER_HEALTHY);
-    /* And it stands again. */
-    node_kill(&w.node[1]);
-    world_run(&w, 2 * AGENT_TTL);
-    assert_true(node_leads(a));
-    world_end(&w);
-}
-
-static void test_agent__withdrawn_while_draining_is_healthy_again(void **state)
-{
-    struct world w = {0};
-    (void)state;
-    struct agent_node *b = &w.node[1];
-    begin(&w);
-    b->drains_for = COORD_NEVER;
-    node_leave(b, COORD_INTENT_PREEMPTION, 120000);
-    world_run(&w, 100);
-    assert_int_equal(node_sees(&w.node[0], "b"), COORD_PEER_LEAVING);
-    assert_int_equal(coord_agent_stay(b->agent, w.now), COORD_OK);
-    world_run(&w, 100);
-    assert_int_equal(node_sees(&w.node[0], "b"), COORD_PEER_HEALTHY);
-    node_leave(b, COORD_INTENT_MAINTENANCE, 120000);
-    world_run(&w, 100);
-    assert_int_equal(b->last.kind, COORD_AGENT_EVENT_DRAIN);
-    assert_int_equal(b->last.intent, COORD_INTENT_MAINTENANCE);
-    world_end(&w);
-}
-
-static void test_agent__after_the_last_word_there_is_no_staying(void **state)
-{
-    struct world w = {0};
-    (void)state;
-    struct agent_node *b = &w.node[1];
-    begin(&w);
-    node_leave(b, COORD_INTENT_PREEMPTION, 120000);
-    world_run(&w, 100);
-    assert_int_equal(coord_agent_phase(b->agent), COORD_AGENT_LEFT);
-    assert_int_equal(coord_agent_stay(b->agent, w.now), COORD_E_CLOSED);
-    world_end(&w);
-}
-
-static void test_agent__a_signal_keeps_the_reason_and_the_nearer_deadline(void **state)
-{
-    struct world w = {0};
-    (void)state;
-    struct agent_node *b = &w.node[1];
-    begin(&w);
-    b->drains_for = COORD_NEVER;
-    node_leave(b, COORD_INTENT_PREEMPTION, 20000);
-    coord_ms deadline = w.now + 20000;
-    world_run(&w, 100);
-    node_leave(b, COORD_INTENT_GRACEFUL, 30000);
-    world_run(&w, 100);
-    assert_int_equal(b->last.intent, COORD_INTENT_PREEMPTION);
-    assert_int_equal(b->last.deadline, deadline);
-    node_leave(b, COORD_INTENT_GRACEFUL, 5000);
-    deadline = w.now + 5000;
-    world_run(&w, 100);
-    assert_int_equal(b->last.kind, COORD_AGENT_EVENT_LEAVING);
-    assert_int_equal(b->last.deadline, deadline);
-    node_leave(b, COORD_INTENT_MAINTENANCE, 60000); /* a reason of its own moves it */
-    deadline = w.now + 60000;
-    world_run(&w, 100);
-    assert_int_equal(b->last.intent, COORD_INTENT_MAINTENANCE);
-    assert_int_equal(b->last.deadline, deadline);
-    world_end(&w);
-}
-
-/* ---- orders ---- */
-
-static void order(struct world *w, const char *id, bool json)
-{
-    unsigned char bytes[1024];
-    size_t count = 0;
-    struct coord_message message = {.type = COORD_MESSAGE_SHUTDOWN,
-                                    .intent = COORD_INTENT_MAINTENANCE,
-                                    .instance_id = coord_text(id, strlen(id)),
-                                    .at_us = AGENT_WALL,
-                                    .completion_us = AGENT_WALL + 60000000};
-    assert_int_equal(coord_message_encode(&message, json ? COORD_FORM_JSON : COORD_FORM_MSGPACK,
-                                          bytes, sizeof bytes, &count),
-                     COORD_OK);
-    for (unsigned i = 0; i < w->count; i++) {
-        post(&w->node[i], "__eventsource_coordination.shutdown", bytes, count);
-    }
-}
-
-static void test_agent__an_order_starts_it_too(void **state)
-{
-    struct world w = {0};
-    (void)state;
-    struct agent_node *a = begin(&w);
-    a->drains_for = 3000;
-    order(&w, "a", true);
-    world_run(&w, 1000);
-    assert_int_equal(a->last.kind, COORD_AGENT_EVENT_DRAIN);
-    assert_int_equal(a->last.intent, COORD_INTENT_MAINTENANCE);
-    assert_int_equal(coord_agent_phase(w.node[1].agent), COORD_AGENT_STAYING);
-    world_run(&w, 5000);
-    assert_int_equal(coord_agent_phase(a->agent), COORD_AGENT_LEFT);
-    world_end(&w);
-}
-
-static void test_agent__an_order_may_be_refused(void **state)
-{
-    struct world w = {0};
-    struct coord_agent_config config = COORD_AGENT_CONFIG_INIT;
-    struct coord_agent_event event;
-    struct coord_agent *agent = NULL;
-    struct agent_node *self = world_add(&w, "s", NULL);
-    (void)state;
-    config.coordinator.instance_id = "s";
-    config.coordinator.refuses_orders = true;
-    config.bus = (struct coord_agent_bus){.publish = node_publish, .next = node_next, .ctx = self};
-    assert_int_equal(coord_agent_new(&config, w.now, &agent, NULL), COORD_OK);
-    order(&w, "s", false);
-    w.now += 10;
-    while (coord_agent_step(agent, w.now, AGENT_WALL, &event)) {
-    }
-    assert_int_equal(coord_agent_counts(agent).received, 1);
-    assert_int_equal(coord_agent_phase(agent), COORD_AGENT_STAYING);
-    coord_agent_free(agent);
     world_end(&w);
 }
 
@@ -452,7 +292,7 @@ static void test_agent__rubbish_is_counted_and_harmless(void **state)
     struct world w = {0};
     static unsigned char big[COORD_MESSAGE_MAX + 10];
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     struct coord_agent_counts before = coord_agent_counts(a->agent);
     post(a, "something.else", "x", 1);
     post(a, "__eventsource_coordination.heartbeat", "\xdd\xff\xff\xff\xff", 5);
@@ -473,7 +313,7 @@ static void test_agent__a_dead_bus_is_counted_and_recovers(void **state)
 {
     struct world w = {0};
     (void)state;
-    struct agent_node *a = begin(&w);
+    struct agent_node *a = world_of_three(&w);
     for (unsigned i = 0; i < 3; i++) {
         w.node[i].bus_cut = true;
     }
@@ -504,12 +344,6 @@ int main(void)
         cmocka_unit_test(test_agent__a_drain_ends_before_the_deadline),
         cmocka_unit_test(test_agent__work_that_ended_early_needs_no_drain),
         cmocka_unit_test(test_agent__drained_without_a_notice_is_nothing),
-        cmocka_unit_test(test_agent__withdrawn_while_stopping_still_releases),
-        cmocka_unit_test(test_agent__withdrawn_while_draining_is_healthy_again),
-        cmocka_unit_test(test_agent__after_the_last_word_there_is_no_staying),
-        cmocka_unit_test(test_agent__a_signal_keeps_the_reason_and_the_nearer_deadline),
-        cmocka_unit_test(test_agent__an_order_starts_it_too),
-        cmocka_unit_test(test_agent__an_order_may_be_refused),
         cmocka_unit_test(test_agent__a_bus_that_pushes_hands_messages_in),
         cmocka_unit_test(test_agent__rubbish_is_counted_and_harmless),
         cmocka_unit_test(test_agent__a_dead_bus_is_counted_and_recovers),
