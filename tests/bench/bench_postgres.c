@@ -10,13 +10,12 @@
 #include "electors/postgres.h"
 #include "electors/postgres_sql.h"
 #include "runtime/clock.h"
+#include "tests/support/postgres_raw.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/support.h"
 
-#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -26,8 +25,6 @@ enum {
     MANY = 100,
     TTL = 6000
 };
-
-#define OWNER "0123456789abcdef0123456789abcdef"
 
 static struct postgres_server server;
 
@@ -55,136 +52,6 @@ static void rest(long ms)
 {
     const struct timespec pause = {.tv_nsec = ms * 1000000};
     nanosleep(&pause, NULL);
-}
-
-/* ---------------------------------------------------------------- raw libpq */
-
-struct raw {
-    PGconn *conn;
-    PGconn *listener;
-    char key[24];
-    char channel[24];
-    char run[64];
-    char timeline[24];
-    char fence[24];
-};
-
-static void check(PGconn *conn, PGresult *result)
-{
-    const ExecStatusType status = PQresultStatus(result);
-    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
-        fprintf(stderr, "raw: %s: %s\n", PQresStatus(status), PQerrorMessage(conn));
-        exit(1);
-    }
-    PQclear(result);
-}
-
-static void prepare(struct raw *raw, enum coord__postgres_sql which)
-{
-    const struct coord__postgres_statement *statement = coord__postgres_sql(which);
-    check(raw->conn, PQprepare(raw->conn, statement->name, statement->text, 0, NULL));
-}
-
-static void send(struct raw *raw, enum coord__postgres_sql which, int count,
-                 const char *const *values)
-{
-    const char *name = coord__postgres_sql(which)->name;
-    if (PQsendQueryPrepared(raw->conn, name, count, values, NULL, NULL, 0) != 1 ||
-        PQpipelineSync(raw->conn) != 1) {
-        exit(1);
-    }
-}
-
-/* Read up to the n-th Sync. What the first statement says of a fence is kept. */
-static void receive(struct raw *raw, int syncs, int fence_column)
-{
-    PQflush(raw->conn);
-    while (syncs > 0) {
-        PGresult *result = PQgetResult(raw->conn);
-        const ExecStatusType status = PQresultStatus(result);
-        if (status == PGRES_PIPELINE_SYNC) {
-            syncs--;
-        } else if (status == PGRES_TUPLES_OK && fence_column >= 0 &&
-                   PQnfields(result) > fence_column) {
-            snprintf(raw->fence, sizeof raw->fence, "%s", PQgetvalue(result, 0, fence_column));
-            fence_column = -1;
-        } else if (result != NULL && status == PGRES_FATAL_ERROR) {
-            fprintf(stderr, "raw: statement: %s\n", PQresultErrorMessage(result));
-            exit(1);
-        }
-        PQclear(result);
-    }
-}
-
-static void raw_open(struct raw *raw, const char *name)
-{
-    static const char *const settings[] = {"6000", "750", "375"};
-    char listen[64];
-    raw->conn = postgres_server_connect(&server);
-    raw->listener = postgres_server_connect(&server);
-    const uint64_t key = coord_postgres_key(name, strlen(name));
-    snprintf(raw->key, sizeof raw->key, "%" PRIu64, key);
-    snprintf(raw->channel, sizeof raw->channel, "coord_%016" PRIx64, key);
-    check(raw->conn, PQexecParams(raw->conn, coord__postgres_sql(COORD__POSTGRES_SETTINGS)->text, 3,
-                                  NULL, settings, NULL, NULL, 0));
-    PGresult *probe = PQexec(raw->conn, coord__postgres_sql(COORD__POSTGRES_PROBE)->text);
-    snprintf(raw->run, sizeof raw->run, "%s", PQgetvalue(probe, 0, COORD__PROBE_RUN));
-    snprintf(raw->timeline, sizeof raw->timeline, "%s",
-             PQgetvalue(probe, 0, COORD__PROBE_TIMELINE));
-    check(raw->conn, probe);
-    prepare(raw, COORD__POSTGRES_ACQUIRE);
-    prepare(raw, COORD__POSTGRES_GATE);
-    prepare(raw, COORD__POSTGRES_RELEASE);
-    prepare(raw, COORD__POSTGRES_RENEW);
-    snprintf(listen, sizeof listen, "listen %s", raw->channel);
-    check(raw->listener, PQexec(raw->listener, listen));
-    assert_int_equal(PQenterPipelineMode(raw->conn), 1);
-}
-
-static void raw_close(struct raw *raw)
-{
-    PQfinish(raw->conn);
-    PQfinish(raw->listener);
-}
-
-/* A candidate reads what it is told. */
-static void raw_hear(struct raw *raw, int most)
-{
-    PGnotify *notify;
-    struct pollfd p = {.fd = PQsocket(raw->listener), .events = POLLIN};
-    if (poll(&p, 1, most) > 0) {
-        PQconsumeInput(raw->listener);
-        while ((notify = PQnotifies(raw->listener)) != NULL) {
-            PQfreemem(notify);
-        }
-    }
-}
-
-static void raw_acquire(struct raw *raw, const char *name)
-{
-    const char *const acquire[] = {name,     raw->key,      OWNER, "raw",  "6000",
-                                   raw->run, raw->timeline, "0",   "safe", NULL};
-    const char *const gate[] = {raw->key, OWNER};
-    send(raw, COORD__POSTGRES_ACQUIRE, 10, acquire);
-    send(raw, COORD__POSTGRES_GATE, 2, gate);
-    receive(raw, 2, COORD__ACQUIRE_FENCE);
-}
-
-static void raw_release(struct raw *raw)
-{
-    const char *const values[] = {raw->key, OWNER, raw->fence, "t", NULL, "0", raw->channel};
-    send(raw, COORD__POSTGRES_RELEASE, 7, values);
-    receive(raw, 1, -1);
-    raw_hear(raw, 0);
-}
-
-static void raw_renew(struct raw *raw)
-{
-    char keys[32];
-    snprintf(keys, sizeof keys, "{%s}", raw->key);
-    const char *const values[] = {keys};
-    send(raw, COORD__POSTGRES_RENEW, 1, values);
-    receive(raw, 1, -1);
 }
 
 /* ---------------------------------------------------------------- electors */
@@ -292,7 +159,7 @@ static void renew_all(struct coord_elector *const *electors, size_t count)
 
 /* ---------------------------------------------------------------- measures */
 
-static void measure_pairs(struct raw *raw, const char *name)
+static void measure_pairs(struct postgres_raw *raw, const char *name)
 {
     double values[2][ROUNDS];
     struct coord_share share = {.first = NULL};
@@ -302,8 +169,8 @@ static void measure_pairs(struct raw *raw, const char *name)
     for (int round = 0; round < ROUNDS; round++) {
         double start = now_us();
         for (int i = 0; i < OPERATIONS; i++) {
-            raw_acquire(raw, name);
-            raw_release(raw);
+            postgres_raw_acquire(raw, name);
+            postgres_raw_release(raw);
         }
         values[0][round] = (now_us() - start) / OPERATIONS;
         start = now_us();
@@ -321,7 +188,7 @@ static void measure_pairs(struct raw *raw, const char *name)
 }
 
 /* Of a NOTIFY that is heard and answered by one acquire. */
-static double floor_of_handover(struct raw *raw, PGconn *other, const char *name)
+static double floor_of_handover(struct postgres_raw *raw, PGconn *other, const char *name)
 {
     char notify[64];
     double sum = 0;
@@ -329,12 +196,12 @@ static double floor_of_handover(struct raw *raw, PGconn *other, const char *name
     for (int i = 0; i < HANDOVERS; i++) {
         rest(20); /* as below */
         const double start = now_us();
-        check(other, PQexec(other, notify));
-        raw_hear(raw, 1000);
-        raw_acquire(raw, name);
+        PQclear(PQexec(other, notify));
+        postgres_raw_hear(raw, 1000);
+        postgres_raw_acquire(raw, name);
         sum += now_us() - start;
-        raw_release(raw);
-        raw_hear(raw, 5);
+        postgres_raw_release(raw);
+        postgres_raw_hear(raw, 5);
     }
     return sum / HANDOVERS;
 }
@@ -372,7 +239,7 @@ static double handover(struct coord_elector **pair)
 }
 
 /* Without the few ms by which candidates of one name are spread; they are no cost of a step. */
-static void measure_handover(struct raw *raw, const char *name)
+static void measure_handover(struct postgres_raw *raw, const char *name)
 {
     struct coord_backend_ops at_once = *coord_postgres_elector();
     double values[3][ROUNDS];
@@ -405,7 +272,7 @@ static void measure_handover(struct raw *raw, const char *name)
     PQfinish(other);
 }
 
-static void measure_renewals(struct raw *raw, const char *name)
+static void measure_renewals(struct postgres_raw *raw, const char *name)
 {
     static struct coord_elector *electors[MANY];
     static const size_t counts[] = {1, 10, MANY};
@@ -413,15 +280,15 @@ static void measure_renewals(struct raw *raw, const char *name)
     double values[ROUNDS];
     char names[32];
     size_t open = 0;
-    raw_acquire(raw, name);
+    postgres_raw_acquire(raw, name);
     for (int round = 0; round < ROUNDS; round++) {
         const double start = now_us();
         for (int i = 0; i < OPERATIONS; i++) {
-            raw_renew(raw);
+            postgres_raw_renew(raw);
         }
         values[round] = (now_us() - start) / OPERATIONS;
     }
-    raw_release(raw);
+    postgres_raw_release(raw);
     const double floor = median(values);
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         while (open < counts[c]) {
@@ -489,7 +356,7 @@ static void write_json(FILE *out, const char *key, const char *text)
     fputs("\",", out);
 }
 
-static void measure_psycopg2(const struct raw *raw, const char *name)
+static void measure_psycopg2(const struct postgres_raw *raw, const char *name)
 {
     char path[128];
     char command[256];
@@ -509,7 +376,7 @@ static void measure_psycopg2(const struct raw *raw, const char *name)
     write_json(python, "release", coord__postgres_sql(COORD__POSTGRES_RELEASE)->text);
     write_json(python, "name", name);
     write_json(python, "key", raw->key);
-    write_json(python, "owner", OWNER);
+    write_json(python, "owner", POSTGRES_RAW_OWNER);
     write_json(python, "run", raw->run);
     write_json(python, "timeline", raw->timeline);
     write_json(python, "channel", raw->channel);
@@ -524,18 +391,18 @@ static void run(void **state)
     static const char name[] = "raw";
     char grants[COORD_POSTGRES_INIT_TEXT_MAX];
     struct coord_error error = {.code = COORD_OK};
-    struct raw raw;
+    struct postgres_raw raw;
     (void)state;
     postgres_server_start(&server, NULL);
     if (coord_postgres_init(server.uri, grants, &error) != COORD_OK) {
         fail_msg("%s", error.text);
     }
-    raw_open(&raw, name);
+    postgres_raw_open(&raw, &server, name);
     measure_pairs(&raw, name);
     measure_psycopg2(&raw, name);
     measure_handover(&raw, name);
     measure_renewals(&raw, name);
-    raw_close(&raw);
+    postgres_raw_close(&raw);
     postgres_server_stop(&server);
 }
 
