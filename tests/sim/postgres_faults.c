@@ -142,9 +142,9 @@ static void lock_table(struct sim_world *world)
 void sim_postgres_suffers(struct sim_world *world)
 {
     static const enum sim_fault choices[] = {
-        SIM_FAULT_TERMINATE, SIM_FAULT_TERMINATE, SIM_FAULT_TERMINATE, SIM_FAULT_RESTART,
-        SIM_FAULT_PROMOTE,   SIM_FAULT_FLUSH,     SIM_FAULT_COPY,      SIM_FAULT_TABLE,
-        SIM_FAULT_JUMP};
+        SIM_FAULT_TERMINATE, SIM_FAULT_TERMINATE, SIM_FAULT_TERMINATE,
+        SIM_FAULT_RESTART,   SIM_FAULT_PROMOTE,   SIM_FAULT_FLUSH,
+        SIM_FAULT_COPY,      SIM_FAULT_TABLE,     SIM_FAULT_JUMP};
     const enum sim_fault fault =
         choices[sim_below(&world->random, sizeof choices / sizeof choices[0])];
     if (!sim_has(world, fault) || !world->net.up) {

@@ -69,20 +69,20 @@ bool sim_pg_take_row(struct sim_world *world, struct sim_pg_session *session)
         return false;
     }
     const bool beside = sim_planted(SIM_PLANT_PG_FORMER_BESIDE);
-    session->pending = (struct sim_pg_row){
-        .present = true,
-        .identity = call->identity,
-        .owner = call->owner,
-        .pid = session->pid,
-        .run = call->run,
-        .lease = call->lease,
-        .debt = debt_of(world, session, beside ? &session->snapshot : row),
-        .since_us = now,
-        .successor = SIM_PG_NOBODY,
-        .ask_for = SIM_PG_NOBODY};
+    session->pending =
+        (struct sim_pg_row){.present = true,
+                            .identity = call->identity,
+                            .owner = call->owner,
+                            .pid = session->pid,
+                            .run = call->run,
+                            .lease = call->lease,
+                            .debt = debt_of(world, session, beside ? &session->snapshot : row),
+                            .since_us = now,
+                            .successor = SIM_PG_NOBODY,
+                            .ask_for = SIM_PG_NOBODY};
     const bool leaps = !row->present || row->run != call->run;
-    session->pending.fence = most(row->present ? row->fence + 1 : 0,
-                                  most(call->seen + 1, now + (leaps ? leap : 0)));
+    session->pending.fence =
+        most(row->present ? row->fence + 1 : 0, most(call->seen + 1, now + (leaps ? leap : 0)));
     session->writes = true;
     return true;
 }
@@ -90,8 +90,7 @@ bool sim_pg_take_row(struct sim_world *world, struct sim_pg_session *session)
 /* @return the row is this term's. */
 static bool is_of(const struct sim_pg_row *row, const struct sim_pg_call *call)
 {
-    return row->present && row->owner == call->owner && row->fence == call->fence &&
-           !row->resigned;
+    return row->present && row->owner == call->owner && row->fence == call->fence && !row->resigned;
 }
 
 static bool is_asked(const struct sim_world *world, const struct sim_pg_row *row)

@@ -119,6 +119,7 @@ struct sim_pg_session {
     sim_us began;
     sim_us waits_since; /* for the row or the table; 0: not */
     uint32_t wake;      /* of its events, older ones are void */
+    sim_us timer_at;    /* when its idle time is looked at; 0: not planned */
     struct sim_pg_row snapshot;
     struct sim_pg_row pending;
     bool writes; /* it has the row: pending is not committed */

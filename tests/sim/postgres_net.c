@@ -4,7 +4,10 @@
  */
 #include "tests/sim/postgres.h"
 
-enum { UP = 0, DOWN = 1 };
+enum {
+    UP = 0,
+    DOWN = 1
+};
 
 bool sim_pg_in_trouble(struct sim_world *world, enum sim_fault fault)
 {

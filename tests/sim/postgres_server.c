@@ -6,8 +6,8 @@
 
 #include <inttypes.h>
 
-static const char *const sql_names[] = {"",       "setup",  "acquire", "gate",    "renew", "strike",
-                                        "release", "unlock", "observe", "ask",     "close"};
+static const char *const sql_names[] = {"",        "setup",  "acquire", "gate", "renew", "strike",
+                                        "release", "unlock", "observe", "ask",  "close"};
 
 static size_t slot_of(const struct sim_world *world, const struct sim_pg_session *session)
 {
@@ -33,6 +33,16 @@ static sim_us idle_until(const struct sim_world *world, const struct sim_pg_sess
     const struct sim_clock *clock = &world->pg.clock;
     return sim_clock_when(clock, sim_clock_ms(clock, session->began) + session->lease + 1,
                           session->began);
+}
+
+/* One event at a time looks after the idle time of a session, not one for each statement. */
+static void arm(struct sim_world *world, struct sim_pg_session *session)
+{
+    const sim_us at = idle_until(world, session);
+    if (session->timer_at == 0 || at < session->timer_at) {
+        session->timer_at = at;
+        sim_plan(world, at, SIM_EVENT_SESSION, slot_of(world, session), 0);
+    }
 }
 
 static void begin_next(struct sim_world *world, struct sim_pg_session *session);
@@ -306,7 +316,7 @@ void sim_pg_end_session(struct sim_world *world, size_t slot, bool tells)
 static void begin_next(struct sim_world *world, struct sim_pg_session *session)
 {
     if (session->queued == 0) {
-        plan(world, session, idle_until(world, session));
+        arm(world, session);
         return;
     }
     session->call = session->queue[0];
@@ -324,16 +334,27 @@ static void begin_next(struct sim_world *world, struct sim_pg_session *session)
     plan(world, session, world->now);
 }
 
+/* idle_session_timeout */
+static void look_idle(struct sim_world *world, struct sim_pg_session *session)
+{
+    session->timer_at = world->now >= session->timer_at ? 0 : session->timer_at;
+    if (!session->alive || session->step != SIM_PG_IDLE) {
+        return;
+    }
+    if (world->now >= idle_until(world, session)) {
+        sim_pg_end_session(world, slot_of(world, session), true);
+    } else {
+        arm(world, session);
+    }
+}
+
 void sim_postgres_session(struct sim_world *world, size_t slot, uint32_t wake)
 {
     struct sim_pg_session *session = &world->pg.sessions[slot];
-    if (!session->alive || session->wake != wake) {
-        return;
-    }
-    if (session->step != SIM_PG_IDLE) {
+    if (wake == 0) {
+        look_idle(world, session);
+    } else if (session->alive && session->wake == wake && session->step != SIM_PG_IDLE) {
         take_step(world, session);
-    } else if (world->now >= idle_until(world, session)) {
-        sim_pg_end_session(world, slot, true); /* idle_session_timeout */
     }
 }
 
@@ -363,6 +384,7 @@ static void log_in(struct sim_world *world, const struct sim_pg_message *message
                    struct sim_pg_session *session)
 {
     const uint32_t wake = session->wake;
+    const sim_us timer_at = session->timer_at;
     *session = (struct sim_pg_session){.alive = true,
                                        .process = message->process,
                                        .owner = message->owner,
@@ -371,11 +393,12 @@ static void log_in(struct sim_world *world, const struct sim_pg_message *message
                                        .lease = message->call.lease,
                                        .lock_timeout = coord_ms_max(message->call.attempt / 2, 1),
                                        .began = world->now,
-                                       .wake = wake};
+                                       .wake = wake,
+                                       .timer_at = timer_at};
     const struct sim_pg_answer answer = {
         .sql = SIM_PG_SETUP, .pid = session->pid, .run = world->pg.run};
     sim_pg_tell(world, session, &answer);
-    plan(world, session, idle_until(world, session));
+    arm(world, session);
 }
 
 void sim_pg_arrive(struct sim_world *world, const struct sim_pg_message *message)
