@@ -92,6 +92,7 @@ void cli_fleet_close(struct cli_fleet *fleet)
 {
     coord_bus_close(fleet->bus);
     coord_coordinator_free(fleet->coordinator);
+    free(fleet->table.id);
     if (fleet->own_runtime) {
         coord_runtime_free(fleet->runtime);
     }
@@ -154,6 +155,42 @@ static void count_up(unsigned char *id)
     }
 }
 
+/* @return false: no memory. */
+static bool note_ids(struct cli_table *table, const struct coord_message *part)
+{
+    struct coord_walk walk;
+    struct coord_value element;
+    struct coord_report_wire report;
+    coord_walk_begin(&part->reports, &walk);
+    while (coord_walk_next(&walk, NULL, &element)) {
+        if (table->count == table->room) {
+            const size_t room = table->room > 0 ? 2 * table->room : 64;
+            void *more = realloc(table->id, room * sizeof *table->id);
+            if (more == NULL) {
+                return false;
+            }
+            table->id = more;
+            table->room = room;
+        }
+        if (coord_report_read(&element, &report) == COORD_FAULT_NONE) {
+            memcpy(table->id[table->count++], report.id, sizeof report.id);
+        }
+    }
+    return true;
+}
+
+static int compare_ids(const void *left, const void *right)
+{
+    return memcmp(left, right, COORD_REPORT_ID_BYTES);
+}
+
+bool cli_fleet_lists(const struct cli_fleet *fleet, const unsigned char *report_id)
+{
+    const struct cli_table *table = &fleet->table;
+    return table->count > 0 &&
+           bsearch(report_id, table->id, table->count, sizeof *table->id, compare_ids) != NULL;
+}
+
 /* A table comes in parts, each of a range of ids. @return true: this was the last one. */
 static bool take_part(struct cli_table *table, const struct coord_message *part)
 {
@@ -161,7 +198,8 @@ static bool take_part(struct cli_table *table, const struct coord_message *part)
     const bool first = memcmp(part->first, zero, sizeof zero) == 0;
     const bool follows = table->begun && part->fence == table->fence &&
                          memcmp(part->first, table->next, sizeof table->next) == 0;
-    table->begun = first || follows;
+    table->count = first ? 0 : table->count;
+    table->begun = (first || follows) && note_ids(table, part);
     if (!table->begun) {
         return false;
     }
@@ -169,6 +207,9 @@ static bool take_part(struct cli_table *table, const struct coord_message *part)
     memcpy(table->next, part->last, sizeof table->next);
     count_up(table->next);
     table->begun = !all_set(part->last);
+    if (!table->begun && table->count > 1) {
+        qsort(table->id, table->count, sizeof *table->id, compare_ids);
+    }
     return !table->begun;
 }
 
@@ -177,15 +218,21 @@ static bool take_message(struct cli_fleet *fleet, const struct coord_broker_mess
                          coord_ms now)
 {
     enum coord_message_type type = COORD_MESSAGE_HEARTBEAT;
-    struct coord_message read;
-    if (!coord_topic_type(NULL, message->topic, strlen(message->topic), &type) ||
-        coord_coordinator_handle(fleet->coordinator, type, message->bytes, message->count, now) !=
-            COORD_OK) {
-        return false; /* of no concern, or counted as bad */
+    struct coord_message read = {.kind = COORD_ORPHANS_HINT};
+    if (!coord_topic_type(NULL, message->topic, strlen(message->topic), &type)) {
+        return false;
     }
-    return type == COORD_MESSAGE_ORPHANS &&
-           coord_message_decode(type, message->bytes, message->count, &read) == COORD_FAULT_NONE &&
-           read.kind == COORD_ORPHANS_TABLE && take_part(&fleet->table, &read);
+    if (type == COORD_MESSAGE_ORPHANS &&
+        coord_message_decode(type, message->bytes, message->count, &read) == COORD_FAULT_NONE &&
+        read.kind != COORD_ORPHANS_HINT && read.fence < fleet->least_fence) {
+        return false;
+    }
+    if (coord_coordinator_handle(fleet->coordinator, type, message->bytes, message->count, now) !=
+        COORD_OK) {
+        return false; /* bad, and counted */
+    }
+    return type == COORD_MESSAGE_ORPHANS && read.kind == COORD_ORPHANS_TABLE &&
+           take_part(&fleet->table, &read);
 }
 
 static void look_at_bus(struct cli_fleet *fleet, coord_ms now)

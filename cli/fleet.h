@@ -12,8 +12,11 @@
 struct cli_table {
     bool begun;
     bool whole;
-    uint64_t fence;                            /* of the leader */
-    unsigned char next[COORD_REPORT_ID_BYTES]; /* the id after the last part */
+    uint64_t fence;                             /* of the leader */
+    unsigned char next[COORD_REPORT_ID_BYTES];  /* the id after the last part */
+    unsigned char (*id)[COORD_REPORT_ID_BYTES]; /* what it lists; ascending */
+    size_t count;
+    size_t room;
 };
 
 /** One thread drives it all, inside cli_fleet_next(). */
@@ -24,6 +27,7 @@ struct cli_fleet {
     struct coord_coordinator *coordinator; /* NULL: it only speaks */
     coord_ms timeout;                      /* T */
     struct cli_table table;                /* of the last CLI_FLEET_TABLE */
+    uint64_t least_fence;                  /* what a leader with a lower one tells is passed over */
     bool said_down;
 };
 
@@ -71,6 +75,9 @@ int cli_fleet_send(struct cli_fleet *fleet, const struct coord_message *message)
 /** Listen until something happens, or until that instant. @param out written on EVENT; borrowed. */
 enum cli_fleet_news cli_fleet_next(struct cli_fleet *fleet, coord_ms until,
                                    struct coord_event *out);
+
+/** Does the last whole table list this report? Its fence may be of an earlier term. */
+bool cli_fleet_lists(const struct cli_fleet *fleet, const unsigned char *report_id);
 
 /** Take `A,B` apart. NULL is an empty list. @return 0, or the exit status, said. */
 int cli_names_read(const char *text, struct cli_names *out);

@@ -13,7 +13,9 @@ extern const struct cli_verb cli_verb_init;
 extern const struct cli_verb cli_verb_doctor;
 extern const struct cli_verb cli_verb_demo;
 extern const struct cli_verb cli_verb_message;
+extern const struct cli_verb cli_verb_agent;
 extern const struct cli_verb cli_verb_announce;
 extern const struct cli_verb cli_verb_peers;
+extern const struct cli_verb cli_verb_orphans;
 
 #endif /* CLI_VERBS_H */

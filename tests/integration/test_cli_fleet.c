@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -209,6 +210,153 @@ static void test_cli_announce__a_member_leaves(void **state)
     wait_for_text(watch.out, "w-1 PEER_FINISHED");
 }
 
+/* ---------------------------------------------------------------- agent */
+
+/* An agent of the scene's election, with a time-out of 2 s; `rest` ends with NULL. */
+static void start_agent(struct fleet *fleet, struct coordctl *out, const char *id,
+                        const char *const *rest)
+{
+    const char *arguments[32] = {"agent", "--elector", fleet->scene.uri, "--name", "jobs",
+                                 "--bus", fleet->bus,  "--timeout",      "2s",     "--id",
+                                 id};
+    for (size_t count = 11; *rest != NULL && count < 31; rest++) {
+        arguments[count++] = *rest;
+    }
+    coordctl_start(&fleet->scene, out, arguments);
+}
+
+static void test_cli_agent__a_command_is_told_to_end_and_its_status_counts(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl watch;
+    struct coordctl agent;
+    const char *const peers[] = {"peers", "--bus", fleet->bus, "--watch", NULL};
+    static const char *const rest[] = {
+        "--subscriptions",
+        "orders",
+        "--",
+        "sh",
+        "-c",
+        "trap 'exit 7' TERM; echo begun ${COORD_BUS-none}; while :; do sleep 0.05; done",
+        NULL};
+    coordctl_start(&fleet->scene, &watch, peers);
+    start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "begun none");
+    wait_for_text(watch.out, "w-1 PEER_APPEARED");
+    kill(agent.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&agent), 7);
+    wait_for_text(watch.out, "w-1 PEER_LEAVING");
+    wait_for_text(watch.out, "w-1 PEER_FINISHED");
+}
+
+static void test_cli_agent__a_command_that_ends_takes_it_along(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl agent;
+    static const char *const fails[] = {"--", "sh", "-c", "exit 9", NULL};
+    static const char *const missing[] = {"--", "/nowhere/at/all", NULL};
+    start_agent(fleet, &agent, "w-1", fails);
+    assert_int_equal(coordctl_wait(&agent), 9);
+    wait_for_text(agent.err, "health_failure");
+    start_agent(fleet, &agent, "w-1", missing);
+    assert_int_equal(coordctl_wait(&agent), 127);
+}
+
+static void test_cli_agent__a_deaf_command_is_killed_before_the_deadline(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    const char *const order[] = {"announce", "--bus",       fleet->bus,   "--id", "w-1",
+                                 "--intent", "maintenance", "--deadline", "1s",   NULL};
+    static const char *const rest[] = {"--", "sh", "-c",
+                                       "trap '' TERM; echo $$; while :; do sleep 0.05; done", NULL};
+    start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "\n");
+    wait_for_text(agent.err, "leading jobs");
+    assert_int_equal(coordctl_call(&fleet->scene, out, order), 0);
+    assert_int_equal(coordctl_wait(&agent), 124);
+    wait_for_end((pid_t)strtol(coordctl_output(agent.out, out), NULL, 10));
+}
+
+static void test_cli_agent__a_command_dies_with_it(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const rest[] = {"--", "sh", "-c", "echo $$; exec sleep 60", NULL};
+    start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "\n");
+    kill(agent.pid, SIGKILL);
+    coordctl_wait(&agent);
+    const pid_t command = (pid_t)strtol(coordctl_output(agent.out, out), NULL, 10);
+    waitpid(command, NULL, 0); /* it came to us, the subreaper, or is gone already */
+    wait_for_end(command);
+}
+
+/* ---------------------------------------------------------------- orphans */
+
+static void test_cli_orphans__opened_listed_and_resolved(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl leader;
+    struct coordctl follow;
+    char path[COORDCTL_PATH];
+    char hook[COORDCTL_PATH + 64];
+    char out[COORDCTL_TEXT];
+    const char *const followed[] = {"orphans", "--bus",     fleet->bus, "--follow",
+                                    "--json",  "--timeout", "2s",       NULL};
+    const char *const listed[] = {"orphans", "--bus", fleet->bus,  "--elector", fleet->scene.uri,
+                                  "--name",  "jobs",  "--timeout", "2s",        "--cloudevents",
+                                  NULL};
+    const char *const people[] = {"orphans", "--bus", fleet->bus, "--timeout", "2s", NULL};
+    snprintf(hook, sizeof hook, "echo $ORPHAN_KIND >>'%s'",
+             scene_path(&fleet->scene, "hook", path));
+    const char *const rest[] = {"--subscriptions", "ledger", "--on-orphan", hook, NULL};
+    coordctl_start(&fleet->scene, &follow, followed);
+    start_agent(fleet, &leader, "leader", rest);
+    wait_for_text(leader.err, "leading jobs");
+    struct coord_member *member = join(fleet, "w-1", "orders");
+    const char *const peers[] = {"peers", "--bus", fleet->bus, "--for", "1s", NULL};
+    do { /* its first heartbeat may have come before its work */
+        assert_int_equal(coordctl_call(&fleet->scene, out, peers), 0);
+    } while (strstr(out, "orders") == NULL);
+    coord_member_close(member); /* a crash */
+    wait_for_text(follow.out, "\"opened\"");
+    json_t *opened = line_of(coordctl_output(follow.out, out), 0);
+    assert_string_equal(text_of(opened, "subscription"), "orders");
+    assert_string_equal(text_of(opened, "cause"), "silent");
+    assert_string_equal(text_of(opened, "certainty"), "suspected");
+    assert_string_equal(text_of(json_object_get(opened, "peer"), "instance_id"), "w-1");
+    assert_int_equal(coordctl_call(&fleet->scene, out, listed), 0);
+    json_t *open = line_of(out, 0);
+    assert_string_equal(text_of(open, "type"), "coord.orphan.open.v1");
+    assert_string_equal(text_of(open, "source"), "/coord/jobs");
+    assert_string_equal(text_of(json_object_get(open, "data"), "report_id"),
+                        text_of(opened, "report_id"));
+    assert_int_equal(coordctl_call(&fleet->scene, out, people), 0);
+    assert_non_null(strstr(out, "orders: open, of w-1, silent, suspected, fence "));
+    join(fleet, "w-2", "orders");
+    wait_for_text(follow.out, "\"resolved\"");
+    wait_for_text(path, "resolved");
+    wait_for_text(path, "opened");
+    assert_int_equal(coordctl_call(&fleet->scene, out, people), 0);
+    assert_string_equal(out, ""); /* a whole table, and nothing in it */
+    json_decref(opened);
+    json_decref(open);
+    kill(leader.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&leader), 0);
+}
+
+static void test_cli_orphans__without_a_leader_is_124(void **state)
+{
+    struct fleet *fleet = *state;
+    char out[COORDCTL_TEXT];
+    const char *const call[] = {"orphans", "--bus", fleet->bus, "--timeout", "500ms", NULL};
+    assert_int_equal(coordctl_call(&fleet->scene, out, call), 124);
+    assert_string_equal(out, "");
+}
+
 static void test_cli_fleet__a_mistake_is_told_with_its_cure(void **state)
 {
     struct fleet *fleet = *state;
@@ -223,6 +371,9 @@ static void test_cli_fleet__a_mistake_is_told_with_its_cure(void **state)
         {"orders,ledger",
          {"announce", "--id", "w-1", "--intent", "graceful", "--subscriptions", "a,,b"}},
         {"15s", {"peers", "--for", "long"}},
+        {"leave one out", {"orphans", "--json", "--cloudevents"}},
+        {"--name NAME", {"orphans", "--elector", "file:/nowhere"}},
+        {"observer", {"agent", "--elector", "file:/nowhere", "--name=n", "--id=w", "--role=chief"}},
     };
     char variable[COORDCTL_PATH + 16];
     char out[COORDCTL_TEXT];
@@ -263,6 +414,12 @@ int main(int argc, char **argv)
         TEST(test_cli_peers__watch_prints_each_change),
         TEST(test_cli_peers__watch_redraws_in_place_on_a_terminal),
         TEST(test_cli_announce__a_member_leaves),
+        TEST(test_cli_agent__a_command_is_told_to_end_and_its_status_counts),
+        TEST(test_cli_agent__a_command_that_ends_takes_it_along),
+        TEST(test_cli_agent__a_deaf_command_is_killed_before_the_deadline),
+        TEST(test_cli_agent__a_command_dies_with_it),
+        TEST(test_cli_orphans__opened_listed_and_resolved),
+        TEST(test_cli_orphans__without_a_leader_is_124),
         TEST(test_cli_fleet__a_mistake_is_told_with_its_cure),
         TEST(test_cli_fleet__a_bus_that_cannot_be_reached_is_125),
     };
