@@ -13,9 +13,19 @@
 #include <unistd.h>
 
 static const struct cli_verb *const verbs[] = {
-    &cli_verb_run,     &cli_verb_status,  &cli_verb_step_down, &cli_verb_init,
-    &cli_verb_doctor,  &cli_verb_agent,   &cli_verb_announce,  &cli_verb_peers,
-    &cli_verb_orphans, &cli_verb_message, &cli_verb_demo,      NULL,
+    &cli_verb_run,
+    &cli_verb_status,
+    &cli_verb_step_down,
+    &cli_verb_init,
+    &cli_verb_doctor,
+    &cli_verb_agent,
+    &cli_verb_announce,
+    &cli_verb_assign,
+    &cli_verb_peers,
+    &cli_verb_orphans,
+    &cli_verb_message,
+    &cli_verb_demo,
+    NULL,
 };
 
 static int help(void)

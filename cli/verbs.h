@@ -15,6 +15,7 @@ extern const struct cli_verb cli_verb_demo;
 extern const struct cli_verb cli_verb_message;
 extern const struct cli_verb cli_verb_agent;
 extern const struct cli_verb cli_verb_announce;
+extern const struct cli_verb cli_verb_assign;
 extern const struct cli_verb cli_verb_peers;
 extern const struct cli_verb cli_verb_orphans;
 

@@ -294,6 +294,32 @@ static void test_cli_agent__a_command_dies_with_it(void **state)
     wait_for_end(command);
 }
 
+/* ---------------------------------------------------------------- assign */
+
+static void test_cli_assign__reaches_the_member_under_the_present_fence(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const rest[] = {NULL};
+    const char *const call[] = {
+        "assign", "--bus", fleet->bus,        "--elector",     fleet->scene.uri, "--name", "jobs",
+        "--to",   "w-1",   "--subscriptions", "orders,ledger", "--priority",     "-2",     NULL};
+    assert_int_equal(coordctl_call(&fleet->scene, out, call), 1); /* nobody leads */
+    assert_string_equal(out, "");
+    start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.err, "leading jobs, fence ");
+    assert_int_equal(coordctl_call(&fleet->scene, out, call), 0);
+    const char *fence = strstr(out, "w-1: assigned orders,ledger, fence ");
+    assert_non_null(fence);
+    wait_for_text(agent.err, "assigned: orders, fence ");
+    wait_for_text(agent.err, "assigned: ledger, fence ");
+    char led[COORDCTL_TEXT];
+    coordctl_output(agent.err, led);
+    assert_true(strtoull(strstr(led, "leading jobs, fence ") + strlen("leading jobs, fence "), NULL,
+                         10) == strtoull(strrchr(out, ' '), NULL, 10));
+}
+
 /* ---------------------------------------------------------------- orphans */
 
 static void test_cli_orphans__opened_listed_and_resolved(void **state)
@@ -373,6 +399,9 @@ static void test_cli_fleet__a_mistake_is_told_with_its_cure(void **state)
         {"15s", {"peers", "--for", "long"}},
         {"leave one out", {"orphans", "--json", "--cloudevents"}},
         {"--name NAME", {"orphans", "--elector", "file:/nowhere"}},
+        {"integer",
+         {"assign", "--elector=file:/nowhere", "--name=n", "--to=w", "--subscriptions=a",
+          "--priority=high"}},
         {"observer", {"agent", "--elector", "file:/nowhere", "--name=n", "--id=w", "--role=chief"}},
     };
     char variable[COORDCTL_PATH + 16];
@@ -418,6 +447,7 @@ int main(int argc, char **argv)
         TEST(test_cli_agent__a_command_that_ends_takes_it_along),
         TEST(test_cli_agent__a_deaf_command_is_killed_before_the_deadline),
         TEST(test_cli_agent__a_command_dies_with_it),
+        TEST(test_cli_assign__reaches_the_member_under_the_present_fence),
         TEST(test_cli_orphans__opened_listed_and_resolved),
         TEST(test_cli_orphans__without_a_leader_is_124),
         TEST(test_cli_fleet__a_mistake_is_told_with_its_cure),
