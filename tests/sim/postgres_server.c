@@ -20,9 +20,10 @@ static void plan(struct sim_world *world, struct sim_pg_session *session, sim_us
 }
 
 /* The server's process may stand still for a while between any two steps. */
-static sim_us pause(struct sim_world *world)
+static sim_us pause(struct sim_world *world, enum sim_pg_step before)
 {
-    if (sim_has(world, SIM_FAULT_SLOW) && sim_chance(&world->random, 1, 12)) {
+    const unsigned share = before == SIM_PG_TRY ? 4 : 1;
+    if (sim_has(world, SIM_FAULT_SLOW) && sim_chance(&world->random, share, 12)) {
         return sim_below(&world->random, world->profile.lease_min * 1000 / 8);
     }
     return 1 + sim_below(&world->random, 30);
@@ -119,7 +120,7 @@ static void go_to(struct sim_world *world, struct sim_pg_session *session, enum 
 {
     session->step = step;
     session->waits_since = 0;
-    plan(world, session, world->now + pause(world));
+    plan(world, session, world->now + pause(world, step));
 }
 
 static void begin(struct sim_world *world, struct sim_pg_session *session)
@@ -180,16 +181,26 @@ static void write_row(struct sim_world *world, struct sim_pg_session *session)
     go_to(world, session, SIM_PG_COMMIT);
 }
 
+/* A holder that has just renewed loses its session while another is about to try the lock. */
+static void end_at_the_worst(struct sim_world *world, struct sim_pg_session *session)
+{
+    bool rival = false;
+    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
+        rival = rival || (world->pg.sessions[i].alive && world->pg.sessions[i].step == SIM_PG_TRY);
+    }
+    if (session->alive && session->locks > 0 && sim_has(world, SIM_FAULT_TERMINATE) &&
+        sim_chance(&world->random, 1, rival ? 2 : 30)) {
+        sim_pg_terminate(world, slot_of(world, session));
+    }
+}
+
 static void at_row(struct sim_world *world, struct sim_pg_session *session)
 {
     const enum sim_pg_sql sql = session->call.sql;
     if (sql == SIM_PG_RENEW || sql == SIM_PG_OBSERVE) {
         sim_pg_read_row(world, session);
         finish(world, session, SIM_PG_ROWS);
-        if (session->alive && sim_has(world, SIM_FAULT_TERMINATE) &&
-            sim_chance(&world->random, 1, 60)) {
-            sim_pg_terminate(world, slot_of(world, session));
-        }
+        end_at_the_worst(world, session);
     } else if (sql == SIM_PG_UNLOCK) {
         unlock(session);
         finish(world, session, SIM_PG_ROWS);
