@@ -7,8 +7,8 @@
 
 const char *sim_promise_name(enum sim_promise promise)
 {
-    static const char *const names[] = {"kept", "E1", "E1-work", "E2", "E3",
-                                        "E4",   "E5", "E6",      "E7", "step-down", "guard"};
+    static const char *const names[] = {"kept", "E1", "E1-work", "E2",        "E3",   "E4",
+                                        "E5",   "E6", "E7",      "step-down", "guard"};
     return names[promise];
 }
 
@@ -126,9 +126,8 @@ static void check_fence(struct sim_process *process, uint64_t fence)
 {
     struct sim_world *world = process->world;
     struct sim_check *check = &world->check;
-    const struct sim_led led = {.fence = fence,
-                                .order = sim_check_order(process, fence),
-                                .process = process->index};
+    const struct sim_led led = {
+        .fence = fence, .order = sim_check_order(process, fence), .process = process->index};
     for (unsigned i = 0; i < check->led_count; i++) {
         const struct sim_led *former = &check->led[i];
         if (former->order < led.order && former->fence >= led.fence && !check->fence_void &&
@@ -168,12 +167,13 @@ void sim_check_edge(struct sim_process *process, const struct coord_edge *edge)
                   process->edge_term);
     }
     if (edge->kind == COORD_EDGE_STARTED && process->host.term != 0) {
-        sim_broke(world, SIM_E4, "p%u: term %" PRIu64 " begins before the end of term %" PRIu64
-                  " was acknowledged", process->index, edge->term, process->host.term);
+        sim_broke(world, SIM_E4,
+                  "p%u: term %" PRIu64 " begins before the end of term %" PRIu64
+                  " was acknowledged",
+                  process->index, edge->term, process->host.term);
     }
     if (edge->kind == COORD_EDGE_STARTED && sim_local(process) < process->aside_until) {
-        sim_broke(world, SIM_ASIDE, "p%u leads again right after it stepped down",
-                  process->index);
+        sim_broke(world, SIM_ASIDE, "p%u leads again right after it stepped down", process->index);
     }
     process->edge_term = edge->term;
     process->edge_kind = edge->kind;
@@ -245,8 +245,7 @@ void sim_check_end(struct sim_world *world)
         }
     }
     if (world->store == SIM_STORE_REDIS && sim_redis_holds(&world->net.redis, world->now)) {
-        sim_broke(world, SIM_E6, "p%u left its lease behind",
-                  world->net.redis.data.lease.identity);
+        sim_broke(world, SIM_E6, "p%u left its lease behind", world->net.redis.data.lease.identity);
     }
     if (world->store == SIM_STORE_POSTGRES && sim_postgres_holds(world, NULL)) {
         sim_broke(world, SIM_E6, "a lock was left behind");

@@ -15,16 +15,16 @@ enum sim_store {
 
 /* What may happen in a schedule; each seed switches some of it on. */
 enum sim_fault {
-    SIM_FAULT_LOSS = 1 << 0,    /* requests and replies get lost */
-    SIM_FAULT_SLOW = 1 << 1,    /* they take up to two attempts */
-    SIM_FAULT_STALL = 1 << 2,   /* a connection stands still, and delivers later */
-    SIM_FAULT_TWICE = 1 << 3,   /* a request is executed twice */
-    SIM_FAULT_PAUSE = 1 << 4,   /* SIGSTOP, SIGCONT */
-    SIM_FAULT_STALE = 1 << 5,   /* ... between reading the clock and using it */
+    SIM_FAULT_LOSS = 1 << 0,  /* requests and replies get lost */
+    SIM_FAULT_SLOW = 1 << 1,  /* they take up to two attempts */
+    SIM_FAULT_STALL = 1 << 2, /* a connection stands still, and delivers later */
+    SIM_FAULT_TWICE = 1 << 3, /* a request is executed twice */
+    SIM_FAULT_PAUSE = 1 << 4, /* SIGSTOP, SIGCONT */
+    SIM_FAULT_STALE = 1 << 5, /* ... between reading the clock and using it */
     SIM_FAULT_KILL = 1 << 6,
     SIM_FAULT_WITHDRAW = 1 << 7,
     SIM_FAULT_STEP_DOWN = 1 << 8,
-    SIM_FAULT_ASK = 1 << 9,     /* step-down asked for from outside */
+    SIM_FAULT_ASK = 1 << 9, /* step-down asked for from outside */
     SIM_FAULT_HEALTH = 1 << 10,
     SIM_FAULT_CANDIDACY = 1 << 11, /* pause and resume */
     SIM_FAULT_SLOW_HOST = 1 << 12, /* its work ends late, up to hard */

@@ -88,7 +88,7 @@ static void pause_candidacy(struct sim_process *process, bool paused)
 static enum sim_fault pick(struct sim_world *world)
 {
     static const enum sim_fault choices[] = {
-        SIM_FAULT_PAUSE,  SIM_FAULT_PAUSE,     SIM_FAULT_KILL,      SIM_FAULT_WITHDRAW,
+        SIM_FAULT_PAUSE,     SIM_FAULT_PAUSE,     SIM_FAULT_KILL, SIM_FAULT_WITHDRAW,
         SIM_FAULT_STEP_DOWN, SIM_FAULT_STEP_DOWN, SIM_FAULT_ASK,  SIM_FAULT_HEALTH,
         SIM_FAULT_CANDIDACY, SIM_FAULT_SLOW_HOST};
     return choices[sim_below(&world->random, sizeof choices / sizeof choices[0])];

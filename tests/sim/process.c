@@ -6,7 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { ROUNDS = 8 };
+enum {
+    ROUNDS = 8
+};
 
 coord_ms sim_local(const struct sim_process *process)
 {
@@ -44,10 +46,9 @@ void sim_boot(struct sim_process *process)
     config.explicit_ack = process->explicit_ack;
     config.seed = sim_next(&world->random);
     config.backend_ctx = process;
-    const struct coord_backend_ops *ops =
-        world->store == SIM_STORE_REDIS  ? &sim_redis_ops
-        : world->store == SIM_STORE_FILE ? &sim_file_ops
-                                         : &sim_postgres_ops;
+    const struct coord_backend_ops *ops = world->store == SIM_STORE_REDIS  ? &sim_redis_ops
+                                          : world->store == SIM_STORE_FILE ? &sim_file_ops
+                                                                           : &sim_postgres_ops;
     const enum coord_err rc =
         coord_elector_new(ops, &config, sim_local(process), &process->elector, &error);
     COORD_ASSERT(rc == COORD_OK);
@@ -100,8 +101,8 @@ static sim_us lag(struct sim_world *world)
 static void plan_wake(struct sim_process *process)
 {
     struct sim_world *world = process->world;
-    const sim_us at = sim_clock_when(&process->clock, coord_elector_deadline(process->elector),
-                                     world->now);
+    const sim_us at =
+        sim_clock_when(&process->clock, coord_elector_deadline(process->elector), world->now);
     if (at == process->wakes_at && at > world->now) {
         return; /* planned already */
     }

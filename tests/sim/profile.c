@@ -13,19 +13,19 @@ static const struct {
     enum sim_fault fault;
     unsigned share[SIM_STORES];
 } shares[] = {
-    {SIM_FAULT_LOSS, {50, 0}},      {SIM_FAULT_SLOW, {50, 30}},
-    {SIM_FAULT_STALL, {40, 0}},     {SIM_FAULT_TWICE, {15, 0}},
-    {SIM_FAULT_PAUSE, {50, 60}},    {SIM_FAULT_STALE, {25, 40}},
-    {SIM_FAULT_KILL, {40, 50}},     {SIM_FAULT_WITHDRAW, {40, 40}},
+    {SIM_FAULT_LOSS, {50, 0}},       {SIM_FAULT_SLOW, {50, 30}},
+    {SIM_FAULT_STALL, {40, 0}},      {SIM_FAULT_TWICE, {15, 0}},
+    {SIM_FAULT_PAUSE, {50, 60}},     {SIM_FAULT_STALE, {25, 40}},
+    {SIM_FAULT_KILL, {40, 50}},      {SIM_FAULT_WITHDRAW, {40, 40}},
     {SIM_FAULT_STEP_DOWN, {30, 30}}, {SIM_FAULT_ASK, {15, 15}},
-    {SIM_FAULT_HEALTH, {20, 20}},   {SIM_FAULT_CANDIDACY, {15, 15}},
+    {SIM_FAULT_HEALTH, {20, 20}},    {SIM_FAULT_CANDIDACY, {15, 15}},
     {SIM_FAULT_SLOW_HOST, {50, 50}}, {SIM_FAULT_HUNG_HOST, {25, 25}},
-    {SIM_FAULT_RESTART, {35, 0}},   {SIM_FAULT_FLUSH, {10, 15}},
-    {SIM_FAULT_PROMOTE, {10, 0}},   {SIM_FAULT_JUMP, {15, 10}},
-    {SIM_FAULT_NO_INFO, {5, 0}},    {SIM_FAULT_LEASES, {10, 20}},
-    {SIM_FAULT_RANKS, {25, 25}},    {SIM_FAULT_LATE, {40, 40}},
-    {SIM_FAULT_TORN, {0, 20}},      {SIM_FAULT_COPY, {0, 15}},
-    {SIM_FAULT_NAMESPACE, {0, 10}}, {SIM_FAULT_REBOOT, {0, 10}},
+    {SIM_FAULT_RESTART, {35, 0}},    {SIM_FAULT_FLUSH, {10, 15}},
+    {SIM_FAULT_PROMOTE, {10, 0}},    {SIM_FAULT_JUMP, {15, 10}},
+    {SIM_FAULT_NO_INFO, {5, 0}},     {SIM_FAULT_LEASES, {10, 20}},
+    {SIM_FAULT_RANKS, {25, 25}},     {SIM_FAULT_LATE, {40, 40}},
+    {SIM_FAULT_TORN, {0, 20}},       {SIM_FAULT_COPY, {0, 15}},
+    {SIM_FAULT_NAMESPACE, {0, 10}},  {SIM_FAULT_REBOOT, {0, 10}},
     {SIM_FAULT_CHURN, {2, 10}},
 };
 
@@ -61,8 +61,8 @@ static void choose_leases(struct sim_world *world)
             process->lease = sim_between(&world->random, lease, 4 * lease);
         }
         profile->lease_max = coord_ms_max(profile->lease_max, process->lease);
-        profile->lease_min = i == 0 ? process->lease
-                                    : coord_ms_min(profile->lease_min, process->lease);
+        profile->lease_min =
+            i == 0 ? process->lease : coord_ms_min(profile->lease_min, process->lease);
     }
 }
 

@@ -29,8 +29,8 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     world->disk.wall = world->net.redis.wall;
     const struct sim_profile *profile = &world->profile;
     SIM_TRACE(world, "seed %llu: %zu processes, lease %llu ms, faults %#x",
-              (unsigned long long)seed, profile->processes,
-              (unsigned long long)profile->lease_max, profile->faults);
+              (unsigned long long)seed, profile->processes, (unsigned long long)profile->lease_max,
+              profile->faults);
     const sim_us lease = profile->lease_max * 1000;
     for (size_t i = 0; i < profile->processes; i++) {
         sim_plan(world, sim_below(&world->random, lease / 2), SIM_EVENT_BOOT, i, 0);
@@ -74,8 +74,8 @@ static void leader_is_due(struct sim_world *world)
                   (unsigned long long)(check->leader_by - check->quiet_at) / 1000);
         return;
     }
-    const uint64_t share = (check->leader_since - check->quiet_at) * 1000 /
-                           (check->leader_by - check->quiet_at);
+    const uint64_t share =
+        (check->leader_since - check->quiet_at) * 1000 / (check->leader_by - check->quiet_at);
     if (share > world->counts.bound_used) {
         world->counts.bound_used = share;
     }

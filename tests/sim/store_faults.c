@@ -5,7 +5,11 @@
 
 #include <inttypes.h>
 
-enum boot_data { EMPTY, SNAPSHOT, EVERYTHING };
+enum boot_data {
+    EMPTY,
+    SNAPSHOT,
+    EVERYTHING
+};
 
 static sim_us some_time(struct sim_world *world, coord_ms most)
 {

@@ -29,14 +29,14 @@ enum {
 /* The promises, as docs/guarantees.md names them. */
 enum sim_promise {
     SIM_KEPT = 0,
-    SIM_E1,   /* two say yes */
-    SIM_WORK, /* the work of two terms overlaps */
-    SIM_E2,   /* a fence did not rise */
-    SIM_E3,   /* a claim contradicts itself */
-    SIM_E4,   /* an edge twice, out of order, or missing */
-    SIM_E5,   /* a grant of one's own looked foreign */
-    SIM_E6,   /* something was left behind, or it did not end in time */
-    SIM_E7,   /* no leader within the bound */
+    SIM_E1,    /* two say yes */
+    SIM_WORK,  /* the work of two terms overlaps */
+    SIM_E2,    /* a fence did not rise */
+    SIM_E3,    /* a claim contradicts itself */
+    SIM_E4,    /* an edge twice, out of order, or missing */
+    SIM_E5,    /* a grant of one's own looked foreign */
+    SIM_E6,    /* something was left behind, or it did not end in time */
+    SIM_E7,    /* no leader within the bound */
     SIM_ASIDE, /* who stepped down leads again at once */
     SIM_GUARD, /* guarded work was committed after its successor led */
     SIM_PROMISES
@@ -47,8 +47,8 @@ struct sim_profile {
     size_t processes;
     coord_ms lease_max;
     coord_ms lease_min;
-    unsigned leases; /* how many lease_max the time of faults lasts */
-    sim_us latency;  /* one way */
+    unsigned leases;  /* how many lease_max the time of faults lasts */
+    sim_us latency;   /* one way */
     unsigned trouble; /* of 1000 messages, that something happens to */
     unsigned rank_max;
     unsigned cuts;  /* file: of 100 steps, after which the process is stopped */
@@ -62,21 +62,21 @@ enum sim_host_state {
     SIM_HOST_IDLE = 0,
     SIM_HOST_STARTING, /* the started callback has not returned */
     SIM_HOST_WORKING,
-    SIM_HOST_ENDING,  /* told to end; ends at ends_at, or at hard */
-    SIM_HOST_HANGING  /* its work is over; nobody has said so yet */
+    SIM_HOST_ENDING, /* told to end; ends at ends_at, or at hard */
+    SIM_HOST_HANGING /* its work is over; nobody has said so yet */
 };
 
 struct sim_host {
     enum sim_host_state state;
     bool explicit_ack;
-    bool callback;   /* an edge was taken and is not done */
-    bool work;       /* something is being done under the fence */
-    bool hangs;      /* until everybody leaves */
+    bool callback; /* an edge was taken and is not done */
+    bool work;     /* something is being done under the fence */
+    bool hangs;    /* until everybody leaves */
     uint64_t term;
     uint64_t fence;
-    coord_ms hard;    /* the guardian ends the work then, by the clock of the host */
-    sim_us ends_at;   /* the next thing that the host does by itself */
-    uint32_t wake;    /* of its events, older ones are void */
+    coord_ms hard;  /* the guardian ends the work then, by the clock of the host */
+    sim_us ends_at; /* the next thing that the host does by itself */
+    uint32_t wake;  /* of its events, older ones are void */
 };
 
 struct sim_grant {
@@ -97,17 +97,17 @@ struct sim_process {
     struct coord_elector *elector; /* NULL: not running */
     struct coord_lease *machine;
     const struct coord_timing *timing;
-    uint32_t owner;    /* number of this incarnation */
-    bool stopped;      /* SIGSTOP */
-    bool stale;        /* ... between reading its clock and using it */
+    uint32_t owner; /* number of this incarnation */
+    bool stopped;   /* SIGSTOP */
+    bool stale;     /* ... between reading its clock and using it */
     coord_ms stale_now;
-    uint32_t go_on;    /* of the events that continue it, older ones are void */
+    uint32_t go_on; /* of the events that continue it, older ones are void */
     bool wants_hint;
-    uint32_t wake;     /* of its wake events, older ones are void */
+    uint32_t wake; /* of its wake events, older ones are void */
     sim_us wakes_at;
-    uint32_t resume;   /* of the events that end a fault of it, older ones are void */
-    bool leaving;      /* withdrawn, to be freed once settled */
-    bool settled;      /* ... and was */
+    uint32_t resume; /* of the events that end a fault of it, older ones are void */
+    bool leaving;    /* withdrawn, to be freed once settled */
+    bool settled;    /* ... and was */
     sim_us withdrawn_at;
 
     sim_us contact;      /* its last answer with the server's clock was given then; 0: none */
@@ -134,9 +134,9 @@ enum sim_event_kind {
     SIM_EVENT_RESUME,   /* ... and is over */
     SIM_EVENT_GO_ON,    /* a stopped process is continued */
     SIM_EVENT_BOOT,
-    SIM_EVENT_SESSION,  /* a session of the server goes on */
-    SIM_EVENT_WRITER,   /* guarded work goes on */
-    SIM_EVENT_STORE,    /* something happens to the store */
+    SIM_EVENT_SESSION,   /* a session of the server goes on */
+    SIM_EVENT_WRITER,    /* guarded work goes on */
+    SIM_EVENT_STORE,     /* something happens to the store */
     SIM_EVENT_SERVER_UP, /* ... and is over */
     SIM_EVENT_SNAPSHOT,
     SIM_EVENT_QUIET,  /* faults cease */
@@ -158,9 +158,9 @@ struct sim_event {
 struct sim_call {
     bool used;
     uint8_t process;
-    uint32_t owner;      /* incarnation that sent it */
+    uint32_t owner; /* incarnation that sent it */
     uint32_t connection;
-    uint32_t server;     /* server epoch that it was sent to */
+    uint32_t server; /* server epoch that it was sent to */
     uint64_t id;
     bool innocent; /* it had never heard of a fence of this name */
     sim_us sent;
@@ -187,12 +187,12 @@ struct sim_net {
     struct sim_redis redis;
     struct sim_redis_data snapshot;
     bool up;
-    uint32_t epoch; /* connections of an older one are dead */
-    sim_us jumped_at;   /* forward */
-    uint64_t jump_us;   /* ... by so much */
-    sim_us stepped_at;  /* either way */
+    uint32_t epoch;    /* connections of an older one are dead */
+    sim_us jumped_at;  /* forward */
+    uint64_t jump_us;  /* ... by so much */
+    sim_us stepped_at; /* either way */
     sim_us lost_at;
-    uint8_t comes_up;   /* with which data: enum sim_boot_data */
+    uint8_t comes_up; /* with which data: enum sim_boot_data */
 };
 
 /* ---------------------------------------------------------------- what is checked */
@@ -210,7 +210,7 @@ struct sim_check {
     struct sim_led led[SIM_TERMS];
     unsigned led_count;
     uint32_t grants;
-    sim_us void_until; /* E1 is not promised before this instant */
+    sim_us void_until;   /* E1 is not promised before this instant */
     bool fence_void;     /* E2 is not promised in this schedule */
     unsigned losses;     /* of data; what led before the schedule left none: 1 */
     uint64_t stepped_us; /* how far the store's clock went back in all */
@@ -227,8 +227,8 @@ struct sim_counts {
     uint64_t terms;
     uint64_t grants;
     uint64_t owed;
-    uint64_t outside;      /* two leaders where that is not promised */
-    uint64_t bound_used;   /* the largest share of the E7 bound, in 1/1000 */
+    uint64_t outside;    /* two leaders where that is not promised */
+    uint64_t bound_used; /* the largest share of the E7 bound, in 1/1000 */
     uint64_t broken[SIM_PROMISES];
 };
 
@@ -244,7 +244,7 @@ struct sim_world {
     bool quiet;
     bool over;
     bool crashes; /* the host: what was being written is written in part */
-    FILE *trace; /* NULL: none */
+    FILE *trace;  /* NULL: none */
     struct sim_process processes[SIM_PROCESSES];
     struct sim_net net;
     struct sim_postgres pg;
@@ -268,11 +268,11 @@ static inline bool sim_has(const struct sim_world *world, enum sim_fault fault)
 {
     return !world->quiet && (world->profile.faults & (uint32_t)fault) != 0;
 }
-#define SIM_TRACE(world, ...)                                                                      \
-    do {                                                                                           \
-        if ((world)->trace != NULL) {                                                              \
-            sim_trace((world), __VA_ARGS__);                                                       \
-        }                                                                                          \
+#define SIM_TRACE(world, ...)                \
+    do {                                     \
+        if ((world)->trace != NULL) {        \
+            sim_trace((world), __VA_ARGS__); \
+        }                                    \
     } while (0)
 
 /* ---- profile.c ---- */
