@@ -269,6 +269,10 @@ void coord_lease_renew(struct coord_lease *lease, coord_ms now)
 void coord_lease_hint(struct coord_lease *lease, coord_ms now)
 {
     see_time(lease, now);
+    if (lease->request.verb != COORD_VERB_NONE) {
+        lease->hinted = true; /* the answer that is on its way may be older than the news */
+        return;
+    }
     /* A channel that anybody may write to must not make a storm of tries. */
     const coord_ms gap = lease->config.hint_jitter > 0 ? lease->config.timing.attempt / 64 : 1;
     const coord_ms soonest = coord_ms_max(lease->now, coord_ms_add(lease->last_sent, gap));

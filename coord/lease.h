@@ -133,6 +133,7 @@ struct coord_lease {
     bool attempt_open;    /* a request of it had no answer: it may hold the lease, or get it yet */
     coord_ms try_at;      /* the next ACQUIRE or OBSERVE */
     coord_ms claim_at;    /* rank > 0: when the free lease may be claimed; COORD_NEVER: not free */
+    bool hinted;          /* something changed while we asked: the answer may be older */
     coord_ms aside_until; /* stepped down: no try before */
     unsigned failures;    /* in a row */
     unsigned undo_tries;  /* left; > 0: an undo is due */

@@ -298,6 +298,32 @@ static void count_failure(struct coord_lease *lease, const struct coord_reply *r
     }
 }
 
+static void verb_replied(struct coord_lease *lease, const struct coord_request *request,
+                         const struct coord_reply *reply)
+{
+    switch (request->verb) {
+    case COORD_VERB_ACQUIRE:
+        acquire_replied(lease, request, reply);
+        break;
+    case COORD_VERB_OBSERVE:
+        observe_replied(lease, reply);
+        break;
+    case COORD_VERB_RENEW:
+        renew_replied(lease, request, reply);
+        break;
+    case COORD_VERB_RELEASE:
+        release_replied(lease, reply);
+        break;
+    case COORD_VERB_UNDO:
+        undo_replied(lease, reply);
+        break;
+    case COORD_VERB_ASK:
+    case COORD_VERB_INIT:
+    case COORD_VERB_NONE:
+        break;
+    }
+}
+
 void coord_lease_reply(struct coord_lease *lease, const struct coord_reply *reply, coord_ms now)
 {
     if (lease->request.verb == COORD_VERB_NONE || reply->id != lease->request.id) {
@@ -311,27 +337,11 @@ void coord_lease_reply(struct coord_lease *lease, const struct coord_reply *repl
     see_server_clock(lease, reply->server_us, request.sent);
     if (lease->query_running) {
         query_replied(lease, reply);
-        return;
+    } else {
+        verb_replied(lease, &request, reply);
     }
-    switch (request.verb) {
-    case COORD_VERB_ACQUIRE:
-        acquire_replied(lease, &request, reply);
-        break;
-    case COORD_VERB_OBSERVE:
-        observe_replied(lease, reply);
-        break;
-    case COORD_VERB_RENEW:
-        renew_replied(lease, &request, reply);
-        break;
-    case COORD_VERB_RELEASE:
-        release_replied(lease, reply);
-        break;
-    case COORD_VERB_UNDO:
-        undo_replied(lease, reply);
-        break;
-    case COORD_VERB_ASK:
-    case COORD_VERB_INIT:
-    case COORD_VERB_NONE:
-        break;
+    if (lease->hinted) {
+        lease->hinted = false;
+        coord_lease_hint(lease, lease->now);
     }
 }

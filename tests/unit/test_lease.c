@@ -543,6 +543,22 @@ static void test_lease__a_reply_to_an_abandoned_request_is_ignored(void **state)
     assert_false(coord_lease_leading_at(&b.lease, b.now));
 }
 
+static void test_lease__news_that_overtakes_an_answer_is_not_forgotten(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, 0, false);
+    coord_lease_stand(&b.lease, b.now);
+    expect(&b, COORD_VERB_ACQUIRE);
+    coord_lease_hint(&b.lease, b.now);
+    answer(&b, 10, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L});
+    b.now += 1;
+    expect(&b, COORD_VERB_ACQUIRE); /* not in a third of a lease */
+    answer(&b, 10, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L});
+    b.now += 1;
+    expect_nothing(&b);
+}
+
 static void test_lease__a_dead_attempt_is_followed_by_the_next_one(void **state)
 {
     (void)state;
@@ -599,6 +615,7 @@ int main(void)
         cmocka_unit_test(test_lease__time_that_goes_back_is_no_step),
         cmocka_unit_test(test_lease__failures_are_retried_with_a_capped_growing_wait),
         cmocka_unit_test(test_lease__a_reply_to_an_abandoned_request_is_ignored),
+        cmocka_unit_test(test_lease__news_that_overtakes_an_answer_is_not_forgotten),
         cmocka_unit_test(test_lease__a_dead_attempt_is_followed_by_the_next_one),
         cmocka_unit_test(test_lease__queries_are_answered_without_standing),
     };
