@@ -386,15 +386,6 @@ static bool is_over(const struct redis_elector *r)
     return r->call.state > COORD_REDIS_WAITING;
 }
 
-/*
- * What was heard while a request is outstanding is kept until its answer is there: the answer may
- * be older than the news, and would say that nothing has changed.
- */
-static bool may_hint(const struct redis_elector *r)
-{
-    return r->listener.heard && r->call.state == COORD_REDIS_IDLE;
-}
-
 static void process(struct coord_elector *elector, coord_ms now)
 {
     struct redis_elector *r = coord_backend_state(elector);
@@ -409,7 +400,7 @@ static void process(struct coord_elector *elector, coord_ms now)
     if (r->listening) {
         coord_redis_events_process(r->events, now);
     }
-    if (may_hint(r)) {
+    if (r->listener.heard) {
         r->listener.heard = false;
         coord_backend_hint(elector, now);
     }
@@ -430,7 +421,7 @@ static size_t descriptors(struct coord_elector *elector, struct coord_descriptor
 static coord_ms deadline(struct coord_elector *elector)
 {
     const struct redis_elector *r = coord_backend_state(elector);
-    if (is_over(r) || may_hint(r)) {
+    if (is_over(r) || r->listener.heard) {
         return 0;
     }
     const coord_ms events = r->listening ? coord_redis_events_deadline(r->events) : COORD_NEVER;
