@@ -108,10 +108,11 @@ static void test_message__our_own_always_has_six_digits_and_the_seeds_keys_first
     assert_int_equal(coord_message_encode(&out, COORD_FORM_JSON, bytes, sizeof bytes - 1, &count),
                      COORD_OK);
     bytes[count] = '\0';
-    assert_string_equal((const char *)bytes, "{\"instance_id\":\"w\",\"intent\":\"graceful\","
-                               "\"initiated_at\":\"2026-03-01T12:00:00.000000+00:00\","
-                               "\"expected_completion_at\":\"2026-03-01T12:00:30.000000+00:00\","
-                               "\"subscriptions\":[],\"in_flight_count\":0,\"metadata\":{}}");
+    assert_string_equal((const char *)bytes,
+                        "{\"instance_id\":\"w\",\"intent\":\"graceful\","
+                        "\"initiated_at\":\"2026-03-01T12:00:00.000000+00:00\","
+                        "\"expected_completion_at\":\"2026-03-01T12:00:30.000000+00:00\","
+                        "\"subscriptions\":[],\"in_flight_count\":0,\"metadata\":{}}");
     assert_int_equal(coord_message_encode(&out, COORD_FORM_JSON, bytes, 40, &count), COORD_E_LIMIT);
 }
 
