@@ -20,7 +20,7 @@
 
 enum {
     SIM_PROCESSES = 5,
-    SIM_EVENTS = 1024,
+    SIM_EVENTS = 8192,
     SIM_CALLS = 256, /* requests and replies under way */
     SIM_TERMS = 512, /* that led, in one schedule */
     SIM_GRANTS = 16  /* remembered of each process */
