@@ -32,15 +32,6 @@ enum {
     URI_BYTES = CLI_DEMO_FOLDER + 32
 };
 
-struct demo {
-    struct cli_demo_page *page;
-    char folder[CLI_DEMO_FOLDER];
-    char uri[URI_BYTES];
-    pid_t workers[CLI_DEMO_WORKERS]; /* 0: not running */
-    uint64_t began;
-    bool colour;
-};
-
 /* Set by the handler alone, so that ^C leaves nothing behind. */
 static volatile sig_atomic_t interrupted;
 
@@ -51,8 +42,7 @@ static void interrupt(int signal)
 
 /* ---------------------------------------------------------------- what is printed */
 
-COORD_PRINTF(3, 4)
-static void print(const struct demo *demo, const char *colour, const char *format, ...)
+void cli_demo_print(const struct cli_demo *demo, const char *colour, const char *format, ...)
 {
     va_list arguments;
     const uint64_t ms = (cli_demo_now() - demo->began) / 1000000;
@@ -67,10 +57,15 @@ static void print(const struct demo *demo, const char *colour, const char *forma
     fflush(stdout);
 }
 
-#define PLAIN  "0"
-#define GREEN  "32"
-#define RED    "31"
-#define YELLOW "33"
+bool cli_demo_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+#define PLAIN  CLI_DEMO_PLAIN
+#define GREEN  CLI_DEMO_GREEN
+#define RED    CLI_DEMO_RED
+#define YELLOW CLI_DEMO_YELLOW
 
 /* ---------------------------------------------------------------- waiting */
 
@@ -90,7 +85,7 @@ static bool pause_for(coord_ms time)
 }
 
 /* Wait for the next term. @return its index, or -1. */
-static int wait_for_term(const struct demo *demo, unsigned before)
+static int wait_for_term(const struct cli_demo *demo, unsigned before)
 {
     const uint64_t until = cli_demo_now() + PATIENCE_MS * 1000000ull;
     while (!interrupted && cli_demo_now() < until) {
@@ -107,13 +102,13 @@ static int wait_for_term(const struct demo *demo, unsigned before)
         nap();
     }
     if (!interrupted) {
-        print(demo, RED, "nobody leads after %d s", PATIENCE_MS / 1000);
+        cli_demo_print(demo, RED, "nobody leads after %d s", PATIENCE_MS / 1000);
     }
     return -1;
 }
 
 /* Print who leads now, and how long that took. @return the worker's number, or -1. */
-static int next_leader(const struct demo *demo, unsigned before, uint64_t since)
+static int next_leader(const struct cli_demo *demo, unsigned before, uint64_t since)
 {
     const int i = wait_for_term(demo, before);
     if (i < 0) {
@@ -123,14 +118,14 @@ static int next_leader(const struct demo *demo, unsigned before, uint64_t since)
     const uint64_t from = atomic_load(&term->from);
     const uint64_t us = from > since ? (from - since) / 1000 : 0;
     const int worker = atomic_load(&term->worker) - 1;
-    print(demo, GREEN, "%s leads, fence %" PRIu64 ", after %" PRIu64 ".%" PRIu64 " ms",
-          cli_demo_names[worker], atomic_load(&term->fence), us / 1000, us % 1000 / 100);
+    cli_demo_print(demo, GREEN, "%s leads, fence %" PRIu64 ", after %" PRIu64 ".%" PRIu64 " ms",
+                   cli_demo_names[worker], atomic_load(&term->fence), us / 1000, us % 1000 / 100);
     return worker;
 }
 
 /* ---------------------------------------------------------------- processes */
 
-static bool start_worker(struct demo *demo, int worker)
+bool cli_demo_start(struct cli_demo *demo, int worker, bool member)
 {
     const pid_t parent = getpid();
     const pid_t pid = fork();
@@ -139,13 +134,16 @@ static bool start_worker(struct demo *demo, int worker)
         if (getppid() != parent) {
             _exit(CLI_FAILED);
         }
+        if (member) {
+            cli_demo_be_member(demo->page, worker, demo->uri, demo->bus);
+        }
         cli_demo_work(demo->page, worker, demo->uri);
     }
     demo->workers[worker] = pid > 0 ? pid : 0;
     return pid > 0;
 }
 
-static void end_worker(struct demo *demo, int worker)
+void cli_demo_end(struct cli_demo *demo, int worker)
 {
     if (demo->workers[worker] > 0) {
         kill(demo->workers[worker], SIGKILL);
@@ -155,7 +153,7 @@ static void end_worker(struct demo *demo, int worker)
 }
 
 /* The operator's word that nobody leads, in a process of its own: this one opens nothing. */
-static bool write_first_record(const struct demo *demo)
+static bool write_first_record(const struct cli_demo *demo)
 {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -180,12 +178,13 @@ static bool write_first_record(const struct demo *demo)
 
 /* ---------------------------------------------------------------- the story */
 
-static int tell_start(struct demo *demo)
+static int tell_start(struct cli_demo *demo)
 {
-    print(demo, PLAIN, "%d workers stand for one election, in %s", CLI_DEMO_WORKERS, demo->folder);
+    cli_demo_print(demo, PLAIN, "%d workers stand for one election, in %s", CLI_DEMO_WORKERS,
+                   demo->folder);
     const uint64_t since = cli_demo_now();
     for (int i = 0; i < CLI_DEMO_WORKERS; i++) {
-        if (!start_worker(demo, i)) {
+        if (!cli_demo_start(demo, i, false)) {
             cli_say("a worker cannot be started: %s", strerror(errno));
             return -1;
         }
@@ -193,19 +192,19 @@ static int tell_start(struct demo *demo)
     return next_leader(demo, 0, since);
 }
 
-static int tell_kill(struct demo *demo, int leader)
+static int tell_kill(struct cli_demo *demo, int leader)
 {
     const unsigned before = atomic_load(&demo->page->term_count);
     const uint64_t since = cli_demo_now();
     kill(demo->workers[leader], SIGKILL);
-    print(demo, YELLOW, "kill -9 %s: the kernel frees its lock", cli_demo_names[leader]);
+    cli_demo_print(demo, YELLOW, "kill -9 %s: the kernel frees its lock", cli_demo_names[leader]);
     const int next = next_leader(demo, before, since);
-    end_worker(demo, leader);
+    cli_demo_end(demo, leader);
     return next;
 }
 
 /* It asks itself first of all when it goes on. */
-static bool says_no(const struct demo *demo, int worker, uint64_t resumed)
+static bool says_no(const struct cli_demo *demo, int worker, uint64_t resumed)
 {
     const uint64_t until = cli_demo_now() + PATIENCE_MS * 1000000ull;
     while (!interrupted && cli_demo_now() < until) {
@@ -217,12 +216,13 @@ static bool says_no(const struct demo *demo, int worker, uint64_t resumed)
     return false;
 }
 
-static int tell_stop(struct demo *demo, int leader)
+static int tell_stop(struct cli_demo *demo, int leader)
 {
     const unsigned before = atomic_load(&demo->page->term_count);
     const uint64_t since = cli_demo_now();
     kill(demo->workers[leader], SIGSTOP);
-    print(demo, YELLOW, "SIGSTOP %s: it hangs, and its lease runs out", cli_demo_names[leader]);
+    cli_demo_print(demo, YELLOW, "SIGSTOP %s: it hangs, and its lease runs out",
+                   cli_demo_names[leader]);
     const int next = next_leader(demo, before, since);
     if (next < 0) {
         return -1;
@@ -230,12 +230,13 @@ static int tell_stop(struct demo *demo, int leader)
     const uint64_t resumed = cli_demo_now();
     kill(demo->workers[leader], SIGCONT);
     const bool no = says_no(demo, leader, resumed);
-    print(demo, no ? PLAIN : RED, "SIGCONT %s: it goes on, asks whether it leads, and hears %s",
-          cli_demo_names[leader], no ? "no" : "YES");
+    cli_demo_print(demo, no ? PLAIN : RED,
+                   "SIGCONT %s: it goes on, asks whether it leads, and hears %s",
+                   cli_demo_names[leader], no ? "no" : "YES");
     return no ? next : -1;
 }
 
-static int tell_hand_over(struct demo *demo, int leader)
+static int tell_hand_over(struct cli_demo *demo, int leader)
 {
     int to = (leader + 1) % CLI_DEMO_WORKERS;
     while (demo->workers[to] == 0) {
@@ -245,17 +246,18 @@ static int tell_hand_over(struct demo *demo, int leader)
     const uint64_t since = cli_demo_now();
     atomic_store(&demo->page->successor, to);
     atomic_store(&demo->page->hand_over, leader + 1);
-    print(demo, YELLOW, "%s steps down, and names %s", cli_demo_names[leader], cli_demo_names[to]);
+    cli_demo_print(demo, YELLOW, "%s steps down, and names %s", cli_demo_names[leader],
+                   cli_demo_names[to]);
     const int next = next_leader(demo, before, since);
     if (next >= 0 && next != to) {
-        print(demo, RED, "that is not who was named");
+        cli_demo_print(demo, RED, "that is not who was named");
         return -1;
     }
     return next;
 }
 
 /* On a busy machine a leader may have lost its term without our doing. @return -1: nobody leads. */
-static int present_leader(const struct demo *demo)
+static int present_leader(const struct cli_demo *demo)
 {
     const uint64_t until = cli_demo_now() + PATIENCE_MS * 1000000ull;
     while (!interrupted && cli_demo_now() < until) {
@@ -270,7 +272,7 @@ static int present_leader(const struct demo *demo)
 }
 
 /* Time for the reader, and then the next event. */
-static bool tell_next(struct demo *demo, int (*tell)(struct demo *demo, int leader))
+static bool tell_next(struct cli_demo *demo, int (*tell)(struct cli_demo *demo, int leader))
 {
     if (!pause_for(PACE_MS)) {
         return false;
@@ -279,26 +281,27 @@ static bool tell_next(struct demo *demo, int (*tell)(struct demo *demo, int lead
     return leader >= 0 && tell(demo, leader) >= 0;
 }
 
-static bool tell_story(struct demo *demo)
+static bool tell_story(struct cli_demo *demo)
 {
     return tell_start(demo) >= 0 && tell_next(demo, tell_kill) && tell_next(demo, tell_stop) &&
            tell_next(demo, tell_hand_over) && pause_for(PACE_MS / 4);
 }
 
-static bool judge(const struct demo *demo)
+static bool judge(const struct cli_demo *demo)
 {
     unsigned a = 0;
     unsigned b = 0;
     const unsigned terms = atomic_load(&demo->page->term_count);
     const unsigned overlaps = cli_demo_overlaps(demo->page, &a, &b);
     const bool rise = cli_demo_fences_rise(demo->page);
-    print(demo, overlaps == 0 ? GREEN : RED, "E1 one leader: %s, %u terms, %u overlaps",
-          overlaps == 0 ? "held" : "BROKEN", terms, overlaps);
+    cli_demo_print(demo, overlaps == 0 ? GREEN : RED, "E1 one leader: %s, %u terms, %u overlaps",
+                   overlaps == 0 ? "held" : "BROKEN", terms, overlaps);
     if (overlaps != 0) {
-        print(demo, RED, "fence %" PRIu64 " and fence %" PRIu64 " led at the same time",
-              atomic_load(&demo->page->terms[a].fence), atomic_load(&demo->page->terms[b].fence));
+        cli_demo_print(demo, RED, "fence %" PRIu64 " and fence %" PRIu64 " led at the same time",
+                       atomic_load(&demo->page->terms[a].fence),
+                       atomic_load(&demo->page->terms[b].fence));
     }
-    print(demo, rise ? GREEN : RED, "E2 fences rise: %s", rise ? "held" : "BROKEN");
+    cli_demo_print(demo, rise ? GREEN : RED, "E2 fences rise: %s", rise ? "held" : "BROKEN");
     return overlaps == 0 && rise;
 }
 
@@ -319,7 +322,7 @@ static void remove_folder(const char *path)
     rmdir(path);
 }
 
-static bool set_up(struct demo *demo)
+static bool set_up(struct cli_demo *demo)
 {
     const char *where = getenv("TMPDIR");
     const int length = snprintf(demo->folder, sizeof demo->folder, "%s/coordctl-demo-XXXXXX",
@@ -329,6 +332,7 @@ static bool set_up(struct demo *demo)
         return false;
     }
     snprintf(demo->uri, sizeof demo->uri, "file:%s?coord.ttl=1s", demo->folder);
+    snprintf(demo->bus, sizeof demo->bus, "local:%s/bus", demo->folder);
     demo->page =
         mmap(NULL, sizeof *demo->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (demo->page == MAP_FAILED) {
@@ -339,9 +343,16 @@ static bool set_up(struct demo *demo)
     return true;
 }
 
+static void end_all(struct cli_demo *demo)
+{
+    for (int i = 0; i < CLI_DEMO_WORKERS; i++) {
+        cli_demo_end(demo, i);
+    }
+}
+
 static int run_demo(const struct cli_args *args)
 {
-    struct demo demo = {.began = cli_demo_now()};
+    struct cli_demo demo = {.began = cli_demo_now()};
     struct sigaction action = {.sa_handler = interrupt};
     const char *no_colour = getenv("NO_COLOR");
     (void)args;
@@ -353,11 +364,11 @@ static int run_demo(const struct cli_args *args)
         return CLI_FAILED;
     }
     const bool told = write_first_record(&demo) && tell_story(&demo);
-    for (int i = 0; i < CLI_DEMO_WORKERS; i++) {
-        end_worker(&demo, i);
-    }
-    const bool held = told && judge(&demo);
+    end_all(&demo);
+    const bool held = told && judge(&demo) && pause_for(PACE_MS) && cli_demo_tell_fleet(&demo);
+    end_all(&demo);
     munmap(demo.page, sizeof *demo.page);
+    remove_folder(strchr(demo.bus, ':') + 1);
     remove_folder(demo.folder);
     if (interrupted) {
         return CLI_BY_SIGNAL + interrupted;
@@ -371,7 +382,8 @@ const struct cli_verb cli_verb_demo = {
     .summary = "a fleet on this host, no server, with a kill -9 in it",
     .details =
         "Four workers, one election; the leader is killed, stopped, and asked to hand over.\n"
-        "What they recorded is checked at the end: one leader, fences that rise.\n\n"
-        "exit: 0 both held; 125 not\n",
+        "What they recorded is checked: one leader, fences that rise. Then they form a fleet:\n"
+        "one is preempted, one crashes, and their work finds another worker.\n\n"
+        "exit: 0 all of it held; 125 not\n",
     .run = run_demo,
 };

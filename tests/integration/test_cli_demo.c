@@ -43,7 +43,7 @@ static void expect_empty(const char *path)
     closedir(folder);
 }
 
-static void test_cli_demo__both_promises_hold(void **state)
+static void test_cli_demo__all_promises_hold(void **state)
 {
     struct coordctl demo;
     char folder[COORDCTL_PATH];
@@ -56,19 +56,34 @@ static void test_cli_demo__both_promises_hold(void **state)
     assert_non_null(strstr(out, "steps down"));
     assert_non_null(strstr(out, "E1 one leader: held"));
     assert_non_null(strstr(out, "E2 fences rise: held"));
+    assert_non_null(strstr(out, "a heartbeat of dan"));
+    assert_non_null(strstr(out, "a preemption notice"));
+    assert_non_null(strstr(out, "its owner is draining"));
+    assert_non_null(strstr(out, "its owner is silent"));
+    assert_non_null(strstr(out, "and resolved: held"));
     assert_null(strchr(out, '\033')); /* no colours in a file */
+    expect_empty(folder);
+}
+
+static void interrupt_at(const struct scene *scene, const char *text)
+{
+    struct coordctl demo;
+    char folder[COORDCTL_PATH];
+    start_demo(scene, &demo, folder);
+    wait_for_text(demo.out, text);
+    kill(demo.pid, SIGINT);
+    assert_int_equal(coordctl_wait(&demo), 128 + SIGINT);
     expect_empty(folder);
 }
 
 static void test_cli_demo__an_interrupt_leaves_nothing_behind(void **state)
 {
-    struct coordctl demo;
-    char folder[COORDCTL_PATH];
-    start_demo(*state, &demo, folder);
-    wait_for_text(demo.out, "leads, fence");
-    kill(demo.pid, SIGINT);
-    assert_int_equal(coordctl_wait(&demo), 128 + SIGINT);
-    expect_empty(folder);
+    interrupt_at(*state, "leads, fence");
+}
+
+static void test_cli_demo__an_interrupt_of_the_fleet_leaves_nothing_behind(void **state)
+{
+    interrupt_at(*state, "a heartbeat of anna");
 }
 
 int main(int argc, char **argv)
@@ -76,8 +91,9 @@ int main(int argc, char **argv)
     work_if_asked(argc, argv);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_cli_demo__both_promises_hold),
+        TEST(test_cli_demo__all_promises_hold),
         TEST(test_cli_demo__an_interrupt_leaves_nothing_behind),
+        TEST(test_cli_demo__an_interrupt_of_the_fleet_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
