@@ -251,22 +251,16 @@ static void read_notifications(struct coord__postgres *pg, coord_ms now)
 static void read_all(struct coord__postgres *pg, coord_ms now)
 {
     const uint64_t session = pg->session;
-    bool more = true;
-    while (more && !pg->doomed) {
-        /* At the end of a stream libpq says "fine" once more; only the next read tells. */
-        const bool alive = PQconsumeInput(pg->conn) == 1;
-        read_results(pg, now);
-        if (pg->session != session) {
-            return;
-        }
-        read_notifications(pg, now);
-        if (pg->session != session) {
-            return;
-        }
-        if (!pg->doomed && (!alive || PQstatus(pg->conn) == CONNECTION_BAD)) {
-            broken(pg);
-        }
-        more = !pg->doomed && coord__postgres_ready_for(pg->fd, POLLIN);
+    /* What comes while it reads, whoever waits for the descriptor is told of. At the end of a stream
+     * libpq says "fine" once more; only the next read tells. */
+    const bool alive = PQconsumeInput(pg->conn) == 1;
+    read_results(pg, now);
+    if (pg->session != session) {
+        return;
+    }
+    read_notifications(pg, now);
+    if (pg->session == session && !pg->doomed && (!alive || PQstatus(pg->conn) == CONNECTION_BAD)) {
+        broken(pg);
     }
 }
 

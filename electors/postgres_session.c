@@ -373,6 +373,13 @@ static void closed(void *ctx, const struct coord_error *why, coord_ms now)
 {
     struct coord__postgres_session *session = ctx;
     const bool was_ready = session->ready;
+    struct coord_error left = {.code = COORD_OK};
+    if (session->pooler && !was_ready && why->code == COORD_E_PROTOCOL) {
+        coord_error_set(&left, COORD_E_UNREACHABLE,
+                        "the pooler gave us a session with a former client's answers in it: "
+                        "another one is asked for");
+        why = &left;
+    }
     session->ready = false;
     session->job_count = 0;
     session->orphan_count = 0;

@@ -167,18 +167,20 @@ static void measure_pairs(struct postgres_raw *raw, const char *name)
     acquire(elector);
     resign(elector);
     for (int round = 0; round < ROUNDS; round++) {
-        double start = now_us();
+        double sum[2] = {0, 0};
+        /* One by one, so that what else runs on the machine disturbs both alike. */
         for (int i = 0; i < OPERATIONS; i++) {
+            const double start = now_us();
             postgres_raw_acquire(raw, name);
             postgres_raw_release(raw);
-        }
-        values[0][round] = (now_us() - start) / OPERATIONS;
-        start = now_us();
-        for (int i = 0; i < OPERATIONS; i++) {
+            const double between = now_us();
             acquire(elector);
             resign(elector);
+            sum[0] += between - start;
+            sum[1] += now_us() - between;
         }
-        values[1][round] = (now_us() - start) / OPERATIONS;
+        values[0][round] = sum[0] / OPERATIONS;
+        values[1][round] = sum[1] / OPERATIONS;
     }
     const double floor = median(values[0]);
     const double ours = median(values[1]);
