@@ -10,7 +10,7 @@
 
 enum {
     SIM_PG_SESSIONS = 64,
-    SIM_PG_MESSAGES = 1024, /* under way, either way */
+    SIM_PG_MESSAGES = 4096, /* under way, either way */
     SIM_PG_QUEUE = 8,       /* statements that a session has not begun, and answers not yet read */
     SIM_PG_WRITERS = 16,
     SIM_PG_LINKS = 5, /* one a process */
