@@ -9,8 +9,7 @@
 #include <string.h>
 
 enum {
-    READY =
-        64 /* messages that the application may take; the rest waits in the outbox, and not for ever */
+    READY = 64 /* messages that the application may take; the rest waits, and not for ever */
 };
 
 struct own_bus {
