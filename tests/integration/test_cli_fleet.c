@@ -111,15 +111,6 @@ static void test_cli_peers__who_was_heard_by_id(void **state)
     json_decref(second);
 }
 
-static void test_cli_peers__nobody_is_1(void **state)
-{
-    struct fleet *fleet = *state;
-    char out[COORDCTL_TEXT];
-    const char *const call[] = {"peers", "--bus", fleet->bus, "--for", "100ms", NULL};
-    assert_int_equal(coordctl_call(&fleet->scene, out, call), 1);
-    assert_string_equal(out, "");
-}
-
 static void test_cli_peers__watch_prints_each_change(void **state)
 {
     struct fleet *fleet = *state;
@@ -237,11 +228,11 @@ static void test_cli_agent__a_command_is_told_to_end_and_its_status_counts(void 
         "--",
         "sh",
         "-c",
-        "trap 'exit 7' TERM; echo begun ${COORD_BUS-none}; while :; do sleep 0.05; done",
+        "trap 'exit 7' TERM; echo begun; while :; do sleep 0.05; done",
         NULL};
     coordctl_start(&fleet->scene, &watch, peers);
     start_agent(fleet, &agent, "w-1", rest);
-    wait_for_text(agent.out, "begun none");
+    wait_for_text(agent.out, "begun");
     wait_for_text(watch.out, "w-1 PEER_APPEARED");
     kill(agent.pid, SIGTERM);
     assert_int_equal(coordctl_wait(&agent), 7);
@@ -374,15 +365,6 @@ static void test_cli_orphans__opened_listed_and_resolved(void **state)
     assert_int_equal(coordctl_wait(&leader), 0);
 }
 
-static void test_cli_orphans__without_a_leader_is_124(void **state)
-{
-    struct fleet *fleet = *state;
-    char out[COORDCTL_TEXT];
-    const char *const call[] = {"orphans", "--bus", fleet->bus, "--timeout", "500ms", NULL};
-    assert_int_equal(coordctl_call(&fleet->scene, out, call), 124);
-    assert_string_equal(out, "");
-}
-
 static void test_cli_fleet__a_mistake_is_told_with_its_cure(void **state)
 {
     struct fleet *fleet = *state;
@@ -421,16 +403,75 @@ static void test_cli_fleet__a_mistake_is_told_with_its_cure(void **state)
     }
 }
 
-static void test_cli_fleet__a_bus_that_cannot_be_reached_is_125(void **state)
+static void expect(struct fleet *fleet, int status, const char *const *arguments)
+{
+    char out[COORDCTL_TEXT];
+    assert_int_equal(coordctl_call(&fleet->scene, out, arguments), status);
+    assert_string_equal(out, "");
+}
+
+static void test_cli_fleet__what_is_not_there_has_a_status_of_its_own(void **state)
 {
     struct fleet *fleet = *state;
-    static const char *const call[] = {"peers", "--bus", "local:/dev/null/u:hunter2@h",
-                                       "--for", "100ms", NULL};
-    struct coordctl run;
+    const char *const nobody[] = {"peers", "--bus", fleet->bus, "--for", "100ms", NULL};
+    const char *const no_leader[] = {"orphans", "--bus", fleet->bus, "--timeout", "500ms", NULL};
+    const char *const no_bus[] = {"peers", "--bus", "local:/dev/null/x", "--for", "100ms", NULL};
+    expect(fleet, 1, nobody);
+    expect(fleet, 124, no_leader);
+    expect(fleet, 125, no_bus);
+}
+
+static void test_cli_fleet__help_tells_of_each_verb(void **state)
+{
+    static const char *const verbs[] = {"agent", "announce", "assign", "peers", "orphans"};
+    struct fleet *fleet = *state;
+    char all[COORDCTL_TEXT];
     char out[COORDCTL_TEXT];
-    coordctl_start(&fleet->scene, &run, call);
-    assert_int_equal(coordctl_wait(&run), 125);
-    assert_string_equal(coordctl_output(run.out, out), "");
+    static const char *const help[] = {"--help", NULL};
+    assert_int_equal(coordctl_call(&fleet->scene, all, help), 0);
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const char *const of_verb[] = {verbs[i], "--help", NULL};
+        assert_non_null(strstr(all, verbs[i]));
+        assert_int_equal(coordctl_call(&fleet->scene, out, of_verb), 0);
+        assert_non_null(strstr(out, "--bus URI"));
+        assert_non_null(strstr(out, "exit: "));
+    }
+}
+
+static void test_cli_fleet__a_secret_of_a_bus_is_said_nowhere(void **state)
+{
+    struct fleet *fleet = *state;
+    static const char *const uris[] = {"what://u:hunter2@h/0", "redis://u:hunter2@h:port:/%zz",
+                                       "redis://u:hunter2@127.0.0.1:1/0?coord.bogus=x"};
+    char out[COORDCTL_TEXT];
+    for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
+        const char *const call[] = {"peers", "--bus", uris[i], "--for", "100ms", NULL};
+        struct coordctl run;
+        coordctl_start(&fleet->scene, &run, call);
+        assert_int_not_equal(coordctl_wait(&run), 0);
+        assert_string_equal(coordctl_output(run.out, out), "");
+        coordctl_output(run.err, out);
+        assert_int_not_equal(out[0], '\0');
+        assert_null(strstr(out, "hunter2"));
+    }
+}
+
+/* What a bus needs to be reached stands in the environment of coordctl alone. */
+static void test_cli_agent__a_command_does_not_get_the_secret(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl agent;
+    char path[COORDCTL_PATH];
+    char bus[COORDCTL_PATH + 32];
+    char out[COORDCTL_TEXT];
+    snprintf(bus, sizeof bus, "COORD_BUS=local:%s", scene_path(&fleet->scene, "hunter2@h", path));
+    const char *const environment[] = {bus, NULL};
+    const char *const call[] = {
+        "agent", "--elector", fleet->scene.uri, "--name", "jobs", "--id", "w-1", "--", "env", NULL};
+    coordctl_start_with(&fleet->scene, &agent, -1, environment, call);
+    assert_int_equal(coordctl_wait(&agent), 0);
+    assert_non_null(strstr(coordctl_output(agent.out, out), "PATH="));
+    assert_null(strstr(out, "hunter2"));
 }
 
 int main(int argc, char **argv)
@@ -439,7 +480,6 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cli_peers__who_was_heard_by_id),
-        TEST(test_cli_peers__nobody_is_1),
         TEST(test_cli_peers__watch_prints_each_change),
         TEST(test_cli_peers__watch_redraws_in_place_on_a_terminal),
         TEST(test_cli_announce__a_member_leaves),
@@ -449,9 +489,11 @@ int main(int argc, char **argv)
         TEST(test_cli_agent__a_command_dies_with_it),
         TEST(test_cli_assign__reaches_the_member_under_the_present_fence),
         TEST(test_cli_orphans__opened_listed_and_resolved),
-        TEST(test_cli_orphans__without_a_leader_is_124),
+        TEST(test_cli_fleet__what_is_not_there_has_a_status_of_its_own),
+        TEST(test_cli_fleet__help_tells_of_each_verb),
+        TEST(test_cli_fleet__a_secret_of_a_bus_is_said_nowhere),
+        TEST(test_cli_agent__a_command_does_not_get_the_secret),
         TEST(test_cli_fleet__a_mistake_is_told_with_its_cure),
-        TEST(test_cli_fleet__a_bus_that_cannot_be_reached_is_125),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
