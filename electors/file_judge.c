@@ -72,7 +72,8 @@ static enum verdict weigh(struct coord__file_terms *terms, coord_ms now)
         if (terms->top == terms->mine.term.number) {
             return HELD;
         }
-        return by_patience(terms, terms->top, 0, now);
+        const struct coord__file_term *slot = &terms->ring[coord__file_slot_of(terms->top)];
+        return by_patience(terms, terms->top, slot->number == 0 ? slot->checksum : 0, now);
     }
     if (!coord__file_same_run(terms, newest)) {
         /* No record, or of another boot or file: it has no lock. One that is there all the same is

@@ -58,6 +58,14 @@ static void find_newest(struct coord__file_terms *terms)
     terms->top = terms->newest > terms->mine.term.number ? terms->newest : terms->mine.term.number;
 }
 
+/* All but what a torn one looks like: whoever writes it is alive, even if we never see it whole. */
+static void forget(struct coord__file_term *term, enum coord__file_kind kind)
+{
+    const uint64_t looks = kind == COORD__FILE_TORN ? term->checksum : 0;
+    memset(term, 0, sizeof *term);
+    term->checksum = looks;
+}
+
 enum coord__file_step coord__file_scan(struct coord__file_terms *terms,
                                        const struct coord__file_time *at)
 {
@@ -80,7 +88,7 @@ enum coord__file_step coord__file_scan(struct coord__file_terms *terms,
         const bool sound =
             kind == COORD__FILE_SOUND && coord__file_slot_of(term->number) == terms->cursor;
         if (!sound) {
-            memset(term, 0, sizeof *term);
+            forget(term, kind);
         }
         terms->torn[terms->cursor++] = !sound && kind != COORD__FILE_EMPTY;
     }
@@ -258,7 +266,7 @@ enum coord__file_step coord__file_earlier_read(struct coord__file_terms *terms,
     }
     if (kind != COORD__FILE_SOUND || terms->earlier.number != terms->found ||
         !coord__file_same_run(terms, &terms->earlier)) {
-        memset(&terms->earlier, 0, sizeof terms->earlier);
+        forget(&terms->earlier, kind);
     }
     return coord__file_go(terms, COORD__FILE_EARLIER_JUDGE);
 }

@@ -129,7 +129,7 @@ size_t coord__file_slot_write(const struct coord__file_term *term, uint8_t *slot
     return frame_close(slot, slot_kind, SLOT_BYTES);
 }
 
-enum coord__file_kind coord__file_slot_read(const uint8_t *slot, struct coord__file_term *term)
+static enum coord__file_kind kind_of(const uint8_t *slot)
 {
     size_t used = 0;
     const enum coord__file_kind kind =
@@ -139,12 +139,22 @@ enum coord__file_kind coord__file_slot_read(const uint8_t *slot, struct coord__f
     }
     const uint64_t state = get(slot + 16, 1);
     const uint64_t number = coord__file_slot_peek(slot);
-    if (state < COORD__FILE_TAKING || state > COORD__FILE_RESIGNED || number == 0 ||
-        number > COORD__FILE_NUMBER_MAX) {
-        return COORD__FILE_TORN;
+    const bool sane = state >= COORD__FILE_TAKING && state <= COORD__FILE_RESIGNED && number > 0 &&
+                      number <= COORD__FILE_NUMBER_MAX;
+    return sane ? COORD__FILE_SOUND : COORD__FILE_TORN;
+}
+
+enum coord__file_kind coord__file_slot_read(const uint8_t *slot, struct coord__file_term *term)
+{
+    const enum coord__file_kind kind = kind_of(slot);
+    if (kind == COORD__FILE_TORN) {
+        term->checksum = checksum(slot, COORD__FILE_BLOCK);
     }
-    term->number = number;
-    term->state = (enum coord__file_state)state;
+    if (kind != COORD__FILE_SOUND) {
+        return kind;
+    }
+    term->number = coord__file_slot_peek(slot);
+    term->state = (enum coord__file_state)get(slot + 16, 1);
     term->fence = get_word(slot + 32);
     term->lease = coord_ms_min(get_word(slot + 40), COORD_TTL_MAX);
     term->since_us = get_word(slot + 48);

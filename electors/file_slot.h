@@ -83,7 +83,7 @@ struct coord__file_term {
     coord_ms kept_until; /* RESIGNED: nobody but the successor before that */
     struct coord__file_place place;
     uint8_t owner[COORD_OWNER_BYTES];
-    uint64_t checksum; /* of the slot; read only */
+    uint64_t checksum; /* of the slot, read only; of a torn one's bytes, whatever they are */
 };
 
 /** Bytes somewhere else. */
@@ -111,7 +111,7 @@ struct coord__file_ask {
 /** Write a term's slot. @return how many bytes of it are used. Thread: any. */
 size_t coord__file_slot_write(const struct coord__file_term *term, uint8_t *slot);
 
-/** Read one; `term` is written when SOUND. Thread: any. */
+/** Read one; `term` is written when SOUND, when TORN its checksum alone. Thread: any. */
 enum coord__file_kind coord__file_slot_read(const uint8_t *slot, struct coord__file_term *term);
 
 /**

@@ -80,7 +80,7 @@ enum coord__file_step {
 /** Something that cannot be judged by a time in it: since when it has not changed. */
 struct coord__file_sight {
     uint64_t number;
-    uint64_t checksum; /* 0: a lock without a sound slot */
+    uint64_t checksum; /* 0: a lock without a slot */
     coord_ms since;
 };
 

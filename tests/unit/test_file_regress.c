@@ -94,6 +94,20 @@ static void test_file_regress__a_look_lets_go_of_a_lost_term(void **state)
     assert_false(byte_locked(number));
 }
 
+/* Twice it was read in the middle of a write, a lease apart: a living leader counted as past. */
+static void test_file_regress__a_torn_slot_that_is_torn_otherwise_is_alive(void **state)
+{
+    (void)state;
+    lead(A);
+    for (int i = 0; i < 4; i++) {
+        disk.torn_reads = 1000;
+        assert_int_equal(acquire(B, 1)->outcome, COORD_HELD);
+        disk.torn_reads = 0;
+        now += LEASE / 2;
+        assert_int_equal(renew(A, true)->outcome, COORD_RENEWED);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup(name, world_setup)
 
 int main(void)
@@ -104,6 +118,7 @@ int main(void)
         CASE(test_file_regress__an_attempt_on_a_replaced_file_begins_anew),
         CASE(test_file_regress__a_look_lets_go_of_an_attempt_that_was_given_up),
         CASE(test_file_regress__a_look_lets_go_of_a_lost_term),
+        CASE(test_file_regress__a_torn_slot_that_is_torn_otherwise_is_alive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
