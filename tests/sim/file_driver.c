@@ -162,9 +162,10 @@ static void cut(struct file_state *state, coord_ms now)
     struct sim_world *world = process->world;
     const bool writes = world->disk.opens[process->index].half;
     sim_us takes = 10 + sim_below(&world->random, writes ? 3000 : 200);
-    const bool hot = state->hot;
+    /* Where terms follow each other fast, all the others have to go on meanwhile. */
+    const unsigned rare = (state->hot ? 6U : 40U) * (sim_has(world, SIM_FAULT_CHURN) ? 15U : 1U);
     state->hot = false;
-    if (!writes && sim_has(world, SIM_FAULT_PAUSE) && sim_chance(&world->random, 1, hot ? 6 : 40)) {
+    if (!writes && sim_has(world, SIM_FAULT_PAUSE) && sim_chance(&world->random, 1, rare)) {
         takes = sim_below(&world->random, 3 * world->profile.lease_max * 1000);
         SIM_TRACE(world, "p%u is stopped between two steps", process->index);
     }

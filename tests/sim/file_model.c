@@ -53,6 +53,7 @@ void sim_disk_init(struct sim_disk *disk)
     for (unsigned i = 0; i < SIM_OPENS; i++) {
         disk->opens[i].inode = -1;
         disk->opens[i].half = false;
+        disk->opens[i].buffer = NULL;
     }
 }
 
@@ -130,6 +131,7 @@ void sim_disk_close(struct sim_disk *disk, unsigned process)
     }
     disk->opens[process].inode = -1;
     disk->opens[process].half = false;
+    disk->opens[process].buffer = NULL;
 }
 
 /* ---------------------------------------------------------------- the path */
@@ -157,13 +159,28 @@ bool sim_disk_is_linked(const struct sim_disk *disk, unsigned process)
 
 /* ---------------------------------------------------------------- blocks */
 
-void sim_disk_read(const struct sim_disk *disk, unsigned process, unsigned block, unsigned count,
+/* Most blocks were never written, and are zero already where they are read to. */
+void sim_disk_read(struct sim_disk *disk, unsigned process, unsigned block, unsigned count,
                    uint8_t *bytes)
 {
-    const struct sim_inode *inode = &disk->inodes[disk->opens[process].inode];
+    struct sim_open *open = &disk->opens[process];
+    const struct sim_inode *inode = &disk->inodes[open->inode];
     COORD_ASSERT(block + count <= COORD__FILE_BLOCKS);
-    memcpy(bytes, &inode->bytes[0][0] + (size_t)block * COORD__FILE_BLOCK,
-           (size_t)count * COORD__FILE_BLOCK);
+    COORD_ASSERT(count <= COORD__FILE_CHUNK);
+    if (open->buffer != bytes) {
+        open->buffer = bytes;
+        memset(open->filled, true, sizeof open->filled);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        const bool used = inode->used[block + i];
+        if (used) {
+            memcpy(bytes + (size_t)i * COORD__FILE_BLOCK, inode->bytes[block + i],
+                   COORD__FILE_BLOCK);
+        } else if (open->filled[i]) {
+            memset(bytes + (size_t)i * COORD__FILE_BLOCK, 0, COORD__FILE_BLOCK);
+        }
+        open->filled[i] = used;
+    }
 }
 
 static void put(struct sim_inode *inode, unsigned block, size_t at, const uint8_t *from,
@@ -184,6 +201,7 @@ void sim_disk_write(struct sim_disk *disk, unsigned process, unsigned block, con
     COORD_ASSERT(!open->half);
     COORD_ASSERT(bytes <= sizeof open->rest);
     put(&disk->inodes[open->inode], block, 0, from, now);
+    memset(open->filled, true, (bytes + COORD__FILE_BLOCK - 1) / COORD__FILE_BLOCK);
     if (now < bytes) {
         open->half = true;
         open->block = block;

@@ -37,6 +37,8 @@ struct sim_open {
     size_t done;
     size_t bytes;
     uint8_t rest[COORD__FILE_TEXTS_BLOCKS * COORD__FILE_BLOCK];
+    const uint8_t *buffer;          /* where it reads to, and writes from */
+    bool filled[COORD__FILE_CHUNK]; /* which blocks there may be other than zero */
 };
 
 struct sim_disk {
@@ -69,7 +71,7 @@ void sim_disk_unlock(struct sim_disk *disk, unsigned process, uint64_t number);
 uint64_t sim_disk_locked(const struct sim_disk *disk, unsigned process, uint64_t first,
                          uint64_t last, unsigned skip);
 
-void sim_disk_read(const struct sim_disk *disk, unsigned process, unsigned block, unsigned count,
+void sim_disk_read(struct sim_disk *disk, unsigned process, unsigned block, unsigned count,
                    uint8_t *bytes);
 
 /* Write, or only the first `now` bytes of it: then the process has to be stopped, and

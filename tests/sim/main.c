@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ struct options {
 };
 
 static struct sim_world world;
+static uint64_t *at_seed; /* of each job, shared: where it was when it crashed */
 
 static const char *store_name(enum sim_store store)
 {
@@ -181,6 +183,7 @@ static void run_share(const struct options *options, enum sim_store store, unsig
 {
     unsigned shown = 0;
     for (uint64_t i = job; i < options->seeds; i += options->jobs) {
+        at_seed[job] = options->first + i;
         sim_schedule(&world, store, options->first + i, NULL);
         if (world.check.broken != SIM_KEPT && shown++ < SHOWN_MAX) {
             print_broken(store, options->first + i);
@@ -190,30 +193,41 @@ static void run_share(const struct options *options, enum sim_store store, unsig
     fflush(stdout);
 }
 
+/* @return the status of a child, or -1. */
+static int wait_for(pid_t child)
+{
+    int status = 0;
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
 /* A child for each job; what it counted comes back through a pipe. */
 static bool run_jobs(const struct options *options, enum sim_store store, struct sim_counts *sum)
 {
+    pid_t children[JOBS_MAX];
     int ends[2];
     bool good = pipe(ends) == 0;
     fflush(stdout);
-    for (unsigned job = 0; good && job < options->jobs; job++) {
-        const pid_t child = fork();
-        if (child == 0) {
+    for (unsigned job = 0; job < options->jobs; job++) {
+        children[job] = fork();
+        if (children[job] == 0) {
             run_share(options, store, job);
             const bool told = write(ends[1], &world.counts, sizeof world.counts) ==
                               (ssize_t)sizeof world.counts;
             _exit(told ? 0 : 1);
         }
-        good = child > 0;
     }
-    for (unsigned job = 0; good && job < options->jobs; job++) {
-        int status = 0;
+    for (unsigned job = 0; job < options->jobs; job++) {
         struct sim_counts part;
-        good = wait(&status) > 0 && status == 0 && read(ends[0], &part, sizeof part) > 0;
-        if (good) {
+        if (wait_for(children[job]) == 0 && read(ends[0], &part, sizeof part) > 0) {
             add_counts(sum, &part);
+        } else {
+            printf("%s seed %" PRIu64 " crashes\n", store_name(store), at_seed[job]);
+            print_command(store, at_seed[job]);
+            good = false;
         }
     }
+    close(ends[0]);
+    close(ends[1]);
     return good;
 }
 
@@ -229,7 +243,6 @@ static int run_seeds(const struct options *options, enum sim_store store)
     struct sim_counts sum = {.schedules = 0};
     const double began = seconds();
     if (!run_jobs(options, store, &sum)) {
-        printf("%s: a job ended before its time\n", store_name(store));
         return EXIT_BROKEN;
     }
     const double took = seconds() - began;
@@ -267,19 +280,41 @@ static int notice(const struct options *options, enum sim_plant plant)
     return EXIT_SUCCESS;
 }
 
-static int notice_all(const struct options *options)
+static int notice_one(const struct options *options)
+{
+    const enum sim_plant plant = sim_plant_named(options->plant);
+    const int result = notice(options, plant);
+    sim_plant_now = plant;
+    if (result == EXIT_SUCCESS) {
+        print_command(sim_plants[plant].store, world.seed);
+    }
+    return result;
+}
+
+/* Every jobs-th of them. */
+static int notice_share(const struct options *options, unsigned job)
 {
     int result = EXIT_SUCCESS;
-    if (strcmp(options->plant, "all") != 0) {
-        result = notice(options, sim_plant_named(options->plant));
-        sim_plant_now = sim_plant_named(options->plant);
-        if (result == EXIT_SUCCESS) {
-            print_command(sim_plants[sim_plant_now].store, world.seed);
-        }
-        return result;
-    }
-    for (int i = SIM_PLANT_NONE + 1; i < SIM_PLANT_COUNT; i++) {
+    for (unsigned i = SIM_PLANT_NONE + 1 + job; i < SIM_PLANT_COUNT; i += options->jobs) {
         result |= notice(options, (enum sim_plant)i);
+        fflush(stdout);
+    }
+    return result;
+}
+
+static int notice_all(const struct options *options)
+{
+    pid_t children[JOBS_MAX];
+    int result = EXIT_SUCCESS;
+    fflush(stdout);
+    for (unsigned job = 0; job < options->jobs; job++) {
+        children[job] = fork();
+        if (children[job] == 0) {
+            _exit(notice_share(options, job));
+        }
+    }
+    for (unsigned job = 0; job < options->jobs; job++) {
+        result |= wait_for(children[job]) == 0 ? EXIT_SUCCESS : EXIT_BROKEN;
     }
     return result;
 }
@@ -312,9 +347,15 @@ int main(int argc, char **argv)
         return replay(&options);
     }
     if (options.plant != NULL) {
-        return notice_all(&options);
+        return strcmp(options.plant, "all") == 0 ? notice_all(&options) : notice_one(&options);
     }
     options.seeds = options.seeds > 0 ? options.seeds : 10000;
+    at_seed = mmap(NULL, JOBS_MAX * sizeof *at_seed, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at_seed == MAP_FAILED) {
+        perror("sim");
+        return EXIT_BROKEN;
+    }
     int result = EXIT_SUCCESS;
     if (options.redis) {
         result |= run_seeds(&options, SIM_STORE_REDIS);

@@ -84,18 +84,15 @@
       "a grant that is given again is not prolonged")                                              \
     X(ONE_LOCK, "one-lock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_KILL, 1000,                \
       "one lock stands for all terms of a file")                                                   \
-    X(SLOT_STOLEN, "slot-stolen", SIM_STORE_FILE, SIM_FAULT_CHURN | SIM_FAULT_PAUSE, 100000,       \
+    X(SLOT_STOLEN, "slot-stolen", SIM_STORE_FILE, SIM_FAULT_CHURN | SIM_FAULT_PAUSE |              \
+      SIM_FAULT_KILL, 10000,                                                                       \
       "a slot is taken while its former term still holds its byte")                                \
-    X(LATE_FENCE, "late-fence", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_JUMP, 200000,          \
-      "a taker does not read the fences again after its lock")                                     \
     X(STUBBORN_TAKER, "stubborn-taker", SIM_STORE_FILE, SIM_FAULT_PAUSE, 100000,                   \
       "a taker that finds a higher term goes on")                                                  \
     X(EARLIER_IGNORED, "earlier-ignored", SIM_STORE_FILE, SIM_FAULT_PAUSE, 100000,                 \
       "a taker does not wait for earlier terms")                                                   \
     X(STUBBORN_RENEWAL, "stubborn-renewal", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_STALE,     \
       100000, "a renewal that finds a higher term goes on")                                        \
-    X(EARLY_UNLOCK, "early-unlock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_SLOW_HOST, 100000, \
-      "a lost term frees its byte before its host has acknowledged")                               \
     X(NEW_FILE_CLEAR, "new-file-clear", SIM_STORE_FILE, SIM_FAULT_FLUSH | SIM_FAULT_PAUSE, 10000,  \
       "a file without a record owes nothing")                                                      \
     X(COPY_TRUSTED, "copy-trusted", SIM_STORE_FILE, SIM_FAULT_COPY, 10000,                         \

@@ -36,17 +36,14 @@
 
 /* electors/file_take.c */
 #define SIM_RULE_slot_has_no_former_writer(e) SIM_RULE(SLOT_STOLEN, false, e)
-#define SIM_RULE_taker_reads_late_fences(e) SIM_RULE(LATE_FENCE, false, e)
+#define SIM_RULE_taker_reads_late_fences(e) (e) /* too rare: tests/unit/test_file_regress.c */
 #define SIM_RULE_taker_gives_way(e) SIM_RULE(STUBBORN_TAKER, COORD__FILE_TAKEN, e)
-#define SIM_RULE_taker_sees_higher_bytes(e) SIM_RULE(LATE_FENCE, false, e)
+#define SIM_RULE_taker_sees_higher_bytes(e) (e) /* likewise */
 #define SIM_RULE_earlier_terms_are_waited_for(e) SIM_RULE(EARLIER_IGNORED, 0, e)
 
 /* electors/file_verbs.c */
 #define SIM_RULE_renewal_gives_way(e) SIM_RULE(STUBBORN_RENEWAL, COORD__FILE_RENEW_ASK, e)
-#define SIM_RULE_lost_term_keeps_its_byte(e)                                                       \
-    SIM_RULE(EARLY_UNLOCK,                                                                         \
-             (terms->reply.outcome = COORD_LOST, coord__file_go_unlock(terms, COORD__FILE_FINISH)),\
-             e)
+#define SIM_RULE_lost_term_keeps_its_byte(e) (e) /* its own deadline has passed by then */
 
 /* electors/file_judge.c */
 #define SIM_RULE_no_record_owes(e) SIM_RULE(NEW_FILE_CLEAR, false, e)
