@@ -19,8 +19,8 @@ struct file_state {
     struct coord__file_terms terms;
     struct sim_process *process;
     bool busy;
-    bool cut; /* it has to be stopped before its next step */
-    bool hot; /* it has just locked or written: a good moment to be stopped */
+    bool cut;       /* it has to be stopped before its next step */
+    bool hot;       /* it has just locked or written: a good moment to be stopped */
     uint64_t fence; /* of the last slot that it took */
     coord_ms not_before;
     coord_ms echo[ECHOES];
@@ -262,8 +262,8 @@ static void request(struct coord_elector *elector, const struct coord_request *a
     COORD_ASSERT(!state->busy);
     SIM_TRACE(state->process->world,
               "p%u asks %u #%" PRIu64 " attempt %" PRIu64 " fence %" PRIu64 " led %d",
-              state->process->index, (unsigned)asked->verb, asked->id, asked->attempt,
-              asked->fence, asked->led);
+              state->process->index, (unsigned)asked->verb, asked->id, asked->attempt, asked->fence,
+              asked->led);
     coord__file_terms_begin(&state->terms, asked);
     state->busy = true;
     state->not_before = 0;

@@ -7,7 +7,9 @@
 
 #include "tests/sim/plant.h"
 
-enum { FIRST_INODE = 100 };
+enum {
+    FIRST_INODE = 100
+};
 
 static void clear(struct sim_inode *inode)
 {

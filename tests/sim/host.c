@@ -10,7 +10,9 @@
 
 #include <inttypes.h>
 
-enum { CHURNED_MAX = 200 }; /* terms of a schedule that end as they begin */
+enum {
+    CHURNED_MAX = 200
+}; /* terms of a schedule that end as they begin */
 
 static void plan(struct sim_process *process, sim_us at)
 {
@@ -174,8 +176,8 @@ bool sim_host_edges(struct sim_process *process)
         static const char *const names[] = {"", "STARTED", "STOPPING", "STOPPED"};
         told = true;
         process->host.callback = true;
-        SIM_TRACE(world, "p%u %s term %" PRIu64 " fence %" PRIu64, process->index,
-                  names[edge.kind], edge.term, edge.fence);
+        SIM_TRACE(world, "p%u %s term %" PRIu64 " fence %" PRIu64, process->index, names[edge.kind],
+                  edge.term, edge.fence);
         sim_check_edge(process, &edge);
         if (edge.kind == COORD_EDGE_STARTED) {
             told_started(process, &edge);

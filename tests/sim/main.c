@@ -109,12 +109,15 @@ static bool read_option(int letter, const char *value, struct options *options)
 
 static bool read_options(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"seeds", required_argument, NULL, 'n'},  {"first", required_argument, NULL, 'f'},
-        {"store", required_argument, NULL, 's'},  {"jobs", required_argument, NULL, 'j'},
-        {"replay", required_argument, NULL, 'r'}, {"plant", required_argument, NULL, 'p'},
-        {"trace", no_argument, NULL, 't'},        {"list-faults", no_argument, NULL, 'l'},
-        {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"seeds", required_argument, NULL, 'n'},
+                                          {"first", required_argument, NULL, 'f'},
+                                          {"store", required_argument, NULL, 's'},
+                                          {"jobs", required_argument, NULL, 'j'},
+                                          {"replay", required_argument, NULL, 'r'},
+                                          {"plant", required_argument, NULL, 'p'},
+                                          {"trace", no_argument, NULL, 't'},
+                                          {"list-faults", no_argument, NULL, 'l'},
+                                          {NULL, 0, NULL, 0}};
     int letter = 0;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (!read_option(letter, optarg, options)) {
@@ -211,8 +214,8 @@ static bool run_jobs(const struct options *options, enum sim_store store, struct
         children[job] = fork();
         if (children[job] == 0) {
             run_share(options, store, job);
-            const bool told = write(ends[1], &world.counts, sizeof world.counts) ==
-                              (ssize_t)sizeof world.counts;
+            const bool told =
+                write(ends[1], &world.counts, sizeof world.counts) == (ssize_t)sizeof world.counts;
             _exit(told ? 0 : 1);
         }
     }
@@ -331,8 +334,7 @@ static int list_faults(void)
 int main(int argc, char **argv)
 {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct options options = {.first = 1, .redis = true, .file = true, .postgres = true,
-                              .jobs = 1};
+    struct options options = {.first = 1, .redis = true, .file = true, .postgres = true, .jobs = 1};
     if (processors > 1) {
         options.jobs = processors < JOBS_MAX ? (unsigned)processors : JOBS_MAX;
     }

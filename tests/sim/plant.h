@@ -20,72 +20,80 @@
  * must be noticed, what it takes out)
  */
 #define SIM_PLANTS(X)                                                                              \
-    X(ANCHOR_AT_REPLY, "anchor-at-reply", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_PAUSE, 10000, \
-      "a term counts from the reply of its renewal, not from the sending")                         \
-    X(GRANT_AT_REPLY, "grant-at-reply", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_PAUSE, 20000, \
+    X(ANCHOR_AT_REPLY, "anchor-at-reply", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_PAUSE,       \
+      10000, "a term counts from the reply of its renewal, not from the sending")                  \
+    X(GRANT_AT_REPLY, "grant-at-reply", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_PAUSE, 20000,  \
       "a term counts from the reply of its grant, not from the sending")                           \
-    X(STALE_YES, "stale-yes", SIM_STORE_REDIS, SIM_FAULT_PAUSE, 1000, \
+    X(STALE_YES, "stale-yes", SIM_STORE_REDIS, SIM_FAULT_PAUSE, 1000,                              \
       "the deadline is not compared when somebody asks who leads")                                 \
-    X(ALIVE_AFTER_STOPPED, "alive-after-stopped", SIM_STORE_REDIS, SIM_FAULT_WITHDRAW | SIM_FAULT_STEP_DOWN, 1000, \
+    X(ALIVE_AFTER_STOPPED, "alive-after-stopped", SIM_STORE_REDIS,                                 \
+      SIM_FAULT_WITHDRAW | SIM_FAULT_STEP_DOWN, 1000,                                              \
       "a term whose resignation was sent goes on saying yes")                                      \
-    X(EARLY_RESIGNATION, "early-resignation", SIM_STORE_REDIS, SIM_FAULT_SLOW_HOST | SIM_FAULT_STEP_DOWN, 1000, \
+    X(EARLY_RESIGNATION, "early-resignation", SIM_STORE_REDIS,                                     \
+      SIM_FAULT_SLOW_HOST | SIM_FAULT_STEP_DOWN, 1000,                                             \
       "the return of a callback resigns, though the host acknowledges by a call")                  \
-    X(STRAY_ACKNOWLEDGEMENT, "stray-acknowledgement", SIM_STORE_REDIS, SIM_FAULT_SLOW_HOST | SIM_FAULT_STEP_DOWN, 5000, \
+    X(STRAY_ACKNOWLEDGEMENT, "stray-acknowledgement", SIM_STORE_REDIS,                             \
+      SIM_FAULT_SLOW_HOST | SIM_FAULT_STEP_DOWN, 5000,                                             \
       "an acknowledgement of another term ends this one")                                          \
-    X(STANDS_BEFORE_HOST, "stands-before-host", SIM_STORE_REDIS, SIM_FAULT_HUNG_HOST | SIM_FAULT_PAUSE, 2000, \
+    X(STANDS_BEFORE_HOST, "stands-before-host", SIM_STORE_REDIS,                                   \
+      SIM_FAULT_HUNG_HOST | SIM_FAULT_PAUSE, 2000,                                                 \
       "it stands again before its host has acknowledged the last term")                            \
-    X(RENEWS_FOR_EVER, "renews-for-ever", SIM_STORE_REDIS, SIM_FAULT_HUNG_HOST | SIM_FAULT_HEALTH, 2000, \
-      "renewals go on for as long as the host hangs")                                              \
-    X(NOT_ASIDE, "not-aside", SIM_STORE_REDIS, SIM_FAULT_STEP_DOWN, 2000, \
+    X(RENEWS_FOR_EVER, "renews-for-ever", SIM_STORE_REDIS, SIM_FAULT_HUNG_HOST | SIM_FAULT_HEALTH, \
+      2000, "renewals go on for as long as the host hangs")                                        \
+    X(NOT_ASIDE, "not-aside", SIM_STORE_REDIS, SIM_FAULT_STEP_DOWN, 2000,                          \
       "who stepped down stands again at once")                                                     \
-    X(DEBT_STRUCK, "debt-struck", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 20000, \
+    X(DEBT_STRUCK, "debt-struck", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 20000,      \
       "renewals strike the debt while it is still waited for")                                     \
-    X(JUMP_IGNORED, "jump-ignored", SIM_STORE_REDIS, SIM_FAULT_JUMP, 10000, \
+    X(JUMP_IGNORED, "jump-ignored", SIM_STORE_REDIS, SIM_FAULT_JUMP, 10000,                        \
       "a grant is clear though the server's clock went forward")                                   \
-    X(SEEN_FORGOTTEN, "seen-forgotten", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 10000, \
+    X(SEEN_FORGOTTEN, "seen-forgotten", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 10000,                   \
       "a candidate does not tell the fence that it has seen")                                      \
-    X(UNDONE_LIVES, "undone-lives", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS, 100000, \
+    X(UNDONE_LIVES, "undone-lives", SIM_STORE_REDIS,                                               \
+      SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS, 100000,                              \
       "an attempt is asked for again after its undo was sent")                                     \
-    X(UNDO_BY_OWNER, "undo-by-owner", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS, 50000, \
+    X(UNDO_BY_OWNER, "undo-by-owner", SIM_STORE_REDIS,                                             \
+      SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS, 50000,                               \
       "an undo compares the owner, not the attempt")                                               \
-    X(UNORDERED, "unordered", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS | SIM_FAULT_TWICE, 200000, \
+    X(UNORDERED, "unordered", SIM_STORE_REDIS,                                                     \
+      SIM_FAULT_STALL | SIM_FAULT_CANDIDACY | SIM_FAULT_LOSS | SIM_FAULT_TWICE, 200000,            \
       "an attempt below the one that the lease holds is granted")                                  \
-    X(UNDO_RESIGNS, "undo-resigns", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_WITHDRAW, 20000, \
-      "a candidate that gives up while it waits strikes the debt")                                 \
-    X(BLIND_RENEWAL, "blind-renewal", SIM_STORE_REDIS, SIM_FAULT_PAUSE, 2000, \
+    X(UNDO_RESIGNS, "undo-resigns", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_WITHDRAW,       \
+      20000, "a candidate that gives up while it waits strikes the debt")                          \
+    X(BLIND_RENEWAL, "blind-renewal", SIM_STORE_REDIS, SIM_FAULT_PAUSE, 2000,                      \
       "a renewal makes a lease anew that is gone, or another's")                                   \
-    X(BARE_DELETE, "bare-delete", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_STEP_DOWN, 2000, \
+    X(BARE_DELETE, "bare-delete", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_STEP_DOWN, 2000,    \
       "a resignation deletes whatever lease is there")                                             \
-    X(SAME_FENCE, "same-fence", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_LOSS, 10000, \
+    X(SAME_FENCE, "same-fence", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_LOSS, 10000,          \
       "a second attempt keeps the fence of the first")                                             \
-    X(LEAP_OUTSIDE, "leap-outside", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 10000, \
+    X(LEAP_OUTSIDE, "leap-outside", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 10000,    \
       "2^32 is added to the maximum, not to the clock")                                            \
-    X(RUN_IGNORED, "run-ignored", SIM_STORE_REDIS, SIM_FAULT_RESTART, 2000, \
+    X(RUN_IGNORED, "run-ignored", SIM_STORE_REDIS, SIM_FAULT_RESTART, 2000,                        \
       "a record of another run counts as one of this run")                                         \
-    X(OWN_LEASE, "own-lease", SIM_STORE_REDIS, SIM_FAULT_RESTART, 50000, \
+    X(OWN_LEASE, "own-lease", SIM_STORE_REDIS, SIM_FAULT_RESTART, 50000,                           \
       "what is owed leaves out one's own lease")                                                   \
-    X(UPTIME_NOT_ROUNDED, "uptime-not-rounded", SIM_STORE_REDIS, SIM_FAULT_RESTART, 20000, \
+    X(UPTIME_NOT_ROUNDED, "uptime-not-rounded", SIM_STORE_REDIS, SIM_FAULT_RESTART, 20000,         \
       "uptime, in whole seconds, is taken for the age of the run")                                 \
-    X(UPTIME_OF_PROMOTED, "uptime-of-promoted", SIM_STORE_REDIS, SIM_FAULT_PROMOTE, 10000, \
+    X(UPTIME_OF_PROMOTED, "uptime-of-promoted", SIM_STORE_REDIS, SIM_FAULT_PROMOTE, 10000,         \
       "the uptime of a promoted replica is taken for the age of its run")                          \
     X(AGE_OF_OLD_RUN, "age-of-old-run", SIM_STORE_REDIS, SIM_FAULT_RESTART, 10000,                 \
       "how long a client has known a run counts for another one as well")                          \
-    X(SEEN_IGNORED, "seen-ignored", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 2000, \
+    X(SEEN_IGNORED, "seen-ignored", SIM_STORE_REDIS, SIM_FAULT_FLUSH, 2000,                        \
       "no record is clear for one who has seen a fence")                                           \
-    X(LONG_LIFE, "long-life", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL, 5000, \
+    X(LONG_LIFE, "long-life", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL, 5000,              \
       "a lease that outlives what was asked for is not cut")                                       \
-    X(LONG_RESERVE, "long-reserve", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, \
+    X(LONG_RESERVE, "long-reserve", SIM_STORE_REDIS,                                               \
+      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000,                               \
       "a reservation that outlives what was asked for is not cut")                                 \
-    X(DEBT_DROPPED, "debt-dropped", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_STALL, 20000, \
+    X(DEBT_DROPPED, "debt-dropped", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_STALL, 20000,   \
       "a grant over one's own dead attempt is clear")                                              \
-    X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000, \
+    X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000,  \
       "a grant that is given again is clear")                                                      \
-    X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000, \
+    X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000,   \
       "a grant that is given again is not prolonged")                                              \
     X(ONE_LOCK, "one-lock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_KILL, 1000,                \
       "one lock stands for all terms of a file")                                                   \
-    X(SLOT_STOLEN, "slot-stolen", SIM_STORE_FILE, SIM_FAULT_CHURN | SIM_FAULT_PAUSE |              \
-      SIM_FAULT_KILL, 10000,                                                                       \
+    X(SLOT_STOLEN, "slot-stolen", SIM_STORE_FILE,                                                  \
+      SIM_FAULT_CHURN | SIM_FAULT_PAUSE | SIM_FAULT_KILL, 10000,                                   \
       "a slot is taken while its former term still holds its byte")                                \
     X(STUBBORN_TAKER, "stubborn-taker", SIM_STORE_FILE, SIM_FAULT_PAUSE, 100000,                   \
       "a taker that finds a higher term goes on")                                                  \
@@ -99,33 +107,34 @@
       "the slots of another file count as those of this one")                                      \
     X(FILE_DEBT_LOST, "file-debt-lost", SIM_STORE_FILE, SIM_FAULT_FLUSH | SIM_FAULT_KILL, 20000,   \
       "a debt in an earlier slot is not inherited")                                                \
-    X(STALE_DEBT, "stale-debt", SIM_STORE_FILE, SIM_FAULT_FLUSH | SIM_FAULT_STALE |                \
-      SIM_FAULT_PAUSE, 100000,                                                                     \
+    X(STALE_DEBT, "stale-debt", SIM_STORE_FILE,                                                    \
+      SIM_FAULT_FLUSH | SIM_FAULT_STALE | SIM_FAULT_PAUSE, 100000,                                 \
       "a debt counts from a time that was read before the look")                                   \
     X(OTHER_CLOCK, "other-clock", SIM_STORE_FILE, SIM_FAULT_NAMESPACE, 10000,                      \
       "times of another time namespace are compared with ours")                                    \
     X(PATH_UNCHECKED, "path-unchecked", SIM_STORE_FILE, SIM_FAULT_FLUSH, 10000,                    \
-      "a renewal does not look whether its file still lies there") \
-    X(PG_NO_WAIT, "pg-no-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE, 2000,    \
+      "a renewal does not look whether its file still lies there")                                 \
+    X(PG_NO_WAIT, "pg-no-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE, 2000,   \
       "a takeover waits for nothing")                                                              \
-    X(PG_WAIT_FROM_SENDING, "pg-wait-from-sending", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |      \
-      SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000,                                                    \
+    X(PG_WAIT_FROM_SENDING, "pg-wait-from-sending", SIM_STORE_POSTGRES,                            \
+      SIM_FAULT_TERMINATE | SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000,                              \
       "what is owed counts from the sending of the acquire")                                       \
-    X(PG_RESIGNED_IN_WAIT, "pg-resigned-in-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |        \
-      SIM_FAULT_PAUSE | SIM_FAULT_WITHDRAW | SIM_FAULT_CANDIDACY, 50000,                           \
+    X(PG_RESIGNED_IN_WAIT, "pg-resigned-in-wait", SIM_STORE_POSTGRES,                              \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_WITHDRAW | SIM_FAULT_CANDIDACY, 50000,     \
       "a candidate that gives up while it waits marks the row as resigned")                        \
-    X(PG_DEBT_SHRINKS, "pg-debt-shrinks", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |                \
-      SIM_FAULT_PAUSE | SIM_FAULT_LEASES, 100000,                                                  \
+    X(PG_DEBT_SHRINKS, "pg-debt-shrinks", SIM_STORE_POSTGRES,                                      \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_LEASES, 100000,                            \
       "what the former term itself still owed is not inherited")                                   \
-    X(PG_LEASE_IS_PROOF, "pg-lease-is-proof", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |            \
-      SIM_FAULT_PAUSE, 5000, "a lease in the row that has passed is clear")                        \
-    X(PG_TRUNCATED_CLEAR, "pg-truncated-clear", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |          \
-      SIM_FAULT_PAUSE | SIM_FAULT_FLUSH, 50000, "no record is clear, after a TRUNCATE too")        \
-    X(PG_ROW_UNREAD, "pg-row-unread", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE |  \
-      SIM_FAULT_COPY | SIM_FAULT_STEP_DOWN, 100000,                                                \
+    X(PG_LEASE_IS_PROOF, "pg-lease-is-proof", SIM_STORE_POSTGRES,                                  \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE, 5000, "a lease in the row that has passed is clear")  \
+    X(PG_TRUNCATED_CLEAR, "pg-truncated-clear", SIM_STORE_POSTGRES,                                \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_FLUSH, 50000,                              \
+      "no record is clear, after a TRUNCATE too")                                                  \
+    X(PG_ROW_UNREAD, "pg-row-unread", SIM_STORE_POSTGRES,                                          \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_COPY | SIM_FAULT_STEP_DOWN, 100000,        \
       "a renewal does not compare the row: an older one is put back")                              \
-    X(PG_FORMER_BESIDE, "pg-former-beside", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE |              \
-      SIM_FAULT_PAUSE | SIM_FAULT_SLOW | SIM_FAULT_STEP_DOWN, 200000,                              \
+    X(PG_FORMER_BESIDE, "pg-former-beside", SIM_STORE_POSTGRES,                                    \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_SLOW | SIM_FAULT_STEP_DOWN, 200000,        \
       "the former term is read beside the upsert, as old as its snapshot")                         \
     X(PG_NO_GATE, "pg-no-gate", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS, 2000,                       \
       "a term leads without having passed the gate")                                               \

@@ -7,7 +7,9 @@
 
 #include "tests/sim/plant.h"
 
-enum { NO_RUN = 0 };
+enum {
+    NO_RUN = 0
+};
 
 static coord_ms wall_ms(const struct sim_redis *redis, sim_us at)
 {
@@ -28,8 +30,7 @@ static bool same_run(const struct sim_redis *redis, uint32_t run)
 static coord_ms age_by_uptime(const struct sim_redis *redis, sim_us at)
 {
     const uint64_t now_s = sim_clock_us(&redis->wall, at) / 1000000;
-    const bool unknown =
-        redis->was_promoted && !sim_planted(SIM_PLANT_UPTIME_OF_PROMOTED);
+    const bool unknown = redis->was_promoted && !sim_planted(SIM_PLANT_UPTIME_OF_PROMOTED);
     if (!redis->may_info || unknown || now_s <= redis->started_s) {
         return 0;
     }
@@ -140,8 +141,8 @@ static struct worth worth_of(const struct sim_redis *redis, const struct sim_red
     return (struct worth){.fence = fence, .owed = owed};
 }
 
-static void grant(struct sim_redis *redis, const struct sim_redis_call *call, bool sound,
-                  sim_us at, struct sim_redis_answer *answer)
+static void grant(struct sim_redis *redis, const struct sim_redis_call *call, bool sound, sim_us at,
+                  struct sim_redis_answer *answer)
 {
     struct sim_redis_data *data = &redis->data;
     struct worth worth = worth_of(redis, call, sound, at);

@@ -10,7 +10,9 @@
 #include "coord/store.h"
 #include "tests/sim/clock.h"
 
-enum { SIM_NOBODY = 255 };
+enum {
+    SIM_NOBODY = 255
+};
 
 /* The lease key. */
 struct sim_redis_lease {
@@ -56,10 +58,10 @@ struct sim_redis_data {
 struct sim_redis {
     struct sim_redis_data data;
     struct sim_clock wall;
-    uint32_t run;           /* run_id and master_replid, as one number */
-    uint64_t started_s;     /* wall clock at its start: uptime is counted in whole seconds */
-    bool may_info;          /* false: the right to INFO is missing, so no run matches */
-    bool was_promoted;      /* the run is younger than the process */
+    uint32_t run;       /* run_id and master_replid, as one number */
+    uint64_t started_s; /* wall clock at its start: uptime is counted in whole seconds */
+    bool may_info;      /* false: the right to INFO is missing, so no run matches */
+    bool was_promoted;  /* the run is younger than the process */
 };
 
 /* One script call; identities and owners are numbers here. */
@@ -68,9 +70,9 @@ struct sim_redis_call {
     uint8_t identity;
     uint8_t successor;
     bool led;
-    bool touches;  /* RENEW: the record is written as well */
-    uint32_t run;  /* ACQUIRE: the run that the client has met; RENEW: to put into the record */
-    coord_ms age;  /* ACQUIRE: for how long it has known that run */
+    bool touches; /* RENEW: the record is written as well */
+    uint32_t run; /* ACQUIRE: the run that the client has met; RENEW: to put into the record */
+    coord_ms age; /* ACQUIRE: for how long it has known that run */
     uint32_t owner;
     uint64_t attempt;
     uint64_t fence;
@@ -89,7 +91,7 @@ struct sim_redis_answer {
     bool asked;
     uint8_t asked_for;
     bool for_us;
-    bool published; /* a resignation: waiters are told */
+    bool published;    /* a resignation: waiters are told */
     bool granted_anew; /* a new fence was given */
     bool no_record;    /* ... where no record stood */
     /* who holds it */

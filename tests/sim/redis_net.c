@@ -13,11 +13,11 @@ struct redis_state {
     struct sim_process *process;
     bool outstanding;
     uint64_t id;
-    bool settled;  /* the record says that this term led */
-    bool touches;  /* the outstanding renewal writes it */
-    uint32_t run;  /* that the record names */
+    bool settled;    /* the record says that this term led */
+    bool touches;    /* the outstanding renewal writes it */
+    uint32_t run;    /* that the record names */
     uint32_t adopts; /* the outstanding renewal puts it into the record; 0: none */
-    int reply; /* index of the call whose reply was read, -1: none */
+    int reply;       /* index of the call whose reply was read, -1: none */
 };
 
 static const char *const identities[] = {"p0", "p1", "p2", "p3", "p4"};
@@ -341,8 +341,7 @@ void sim_net_arrive(struct sim_world *world, size_t index)
         const size_t again = take_call(net);
         net->calls[again] = *call;
         net->calls[again].id = 0; /* nobody waits for that reply */
-        sim_plan(world, some_time(world, 2 * world->profile.lease_max), SIM_EVENT_ARRIVE, again,
-                 0);
+        sim_plan(world, some_time(world, 2 * world->profile.lease_max), SIM_EVENT_ARRIVE, again, 0);
     }
     if (call->id == 0 || in_trouble(world, SIM_FAULT_LOSS)) {
         SIM_TRACE(world, "   reply #%" PRIu64 " to p%u gets lost", call->id, call->process);
@@ -386,13 +385,13 @@ void sim_net_crash(struct sim_world *world)
         const struct redis_state *state = coord_backend_state(process->elector);
         if (state->outstanding && state->reply < 0) {
             const size_t index = take_call(net);
-            net->calls[index] = (struct sim_call){.used = true,
-                                                  .process = process->index,
-                                                  .owner = process->owner,
-                                                  .connection = net->links[i].connection,
-                                                  .id = state->id,
-                                                  .answer = {.asked_for = SIM_NOBODY,
-                                                             .holder = SIM_NOBODY}};
+            net->calls[index] =
+                (struct sim_call){.used = true,
+                                  .process = process->index,
+                                  .owner = process->owner,
+                                  .connection = net->links[i].connection,
+                                  .id = state->id,
+                                  .answer = {.asked_for = SIM_NOBODY, .holder = SIM_NOBODY}};
             answer(world, index, COORD_UNKNOWN, world->now + one_way(world));
         }
     }
