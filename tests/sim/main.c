@@ -23,7 +23,7 @@ enum {
 static const char usage[] =
     "usage: sim [--seeds N] [--first K] [--store redis|file|postgres|all] [--jobs J]\n"
     "       sim --replay SEED [--store redis|file|postgres] [--plant FAULT] [--trace]\n"
-    "       sim --plant FAULT|all [--seeds N]\n"
+    "       sim --plant FAULT|all|soon [--seeds N]\n"
     "       sim --list-faults\n"
     "\n"
     "Runs schedules of simulated elections, one for each seed from K on, and checks the promises\n"
@@ -79,6 +79,12 @@ static bool read_jobs(const char *text, struct options *options)
     return good;
 }
 
+/* Not one fault by name. */
+static bool is_many(const char *plant)
+{
+    return strcmp(plant, "all") == 0 || strcmp(plant, "soon") == 0;
+}
+
 static bool read_option(int letter, const char *value, struct options *options)
 {
     switch (letter) {
@@ -95,7 +101,7 @@ static bool read_option(int letter, const char *value, struct options *options)
         return read_jobs(value, options);
     case 'p':
         options->plant = value;
-        return strcmp(value, "all") == 0 || sim_plant_named(value) != SIM_PLANT_NONE;
+        return is_many(value) || sim_plant_named(value) != SIM_PLANT_NONE;
     case 't':
         options->traces = true;
         return true;
@@ -297,10 +303,13 @@ static int notice_one(const struct options *options)
 /* Every jobs-th of them. */
 static int notice_share(const struct options *options, unsigned job)
 {
+    const bool all = strcmp(options->plant, "all") == 0;
     int result = EXIT_SUCCESS;
     for (unsigned i = SIM_PLANT_NONE + 1 + job; i < SIM_PLANT_COUNT; i += options->jobs) {
-        result |= notice(options, (enum sim_plant)i);
-        fflush(stdout);
+        if (all || sim_plants[i].schedules <= SIM_SOON) {
+            result |= notice(options, (enum sim_plant)i);
+            fflush(stdout);
+        }
     }
     return result;
 }
@@ -349,7 +358,7 @@ int main(int argc, char **argv)
         return replay(&options);
     }
     if (options.plant != NULL) {
-        return strcmp(options.plant, "all") == 0 ? notice_all(&options) : notice_one(&options);
+        return is_many(options.plant) ? notice_all(&options) : notice_one(&options);
     }
     options.seeds = options.seeds > 0 ? options.seeds : 10000;
     at_seed = mmap(NULL, JOBS_MAX * sizeof *at_seed, PROT_READ | PROT_WRITE,

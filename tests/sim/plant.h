@@ -155,6 +155,10 @@ enum sim_plant {
     SIM_PLANT_COUNT
 };
 
+enum {
+    SIM_SOON = 10000
+}; /* a fault that has to be noticed within so many is tried each time */
+
 extern enum sim_plant sim_plant_now;
 
 static inline bool sim_planted(enum sim_plant plant)
