@@ -215,12 +215,13 @@ static bool still_holds(const struct sim_process *process)
 /* It withdrew: once it says that it has settled it asks for nothing and holds nothing. */
 void sim_check_settled(struct sim_process *process)
 {
+    static const char *const released[] = {"nothing held", "RELEASED", "LAPSING", "UNKNOWN"};
     struct sim_world *world = process->world;
     if (process->settled || !coord_lease_settled(process->machine)) {
         return;
     }
     process->settled = true;
-    SIM_TRACE(world, "p%u has settled: %d", process->index, (int)process->machine->release);
+    SIM_TRACE(world, "p%u has settled: %s", process->index, released[process->machine->release]);
     if (process->edge_kind != COORD_EDGE_STOPPED) {
         sim_broke(world, SIM_E4, "p%u: term %" PRIu64 " never stopped", process->index,
                   process->edge_term);

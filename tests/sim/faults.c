@@ -68,7 +68,7 @@ static void ask_from_outside(struct sim_process *process)
         .fence = process->machine->leader.fence,
         .successor = sim_chance(&world->random, 1, 2) ? world->processes[to].identity : NULL,
         .reserve = 2 * process->lease};
-    SIM_TRACE(world, "p%u asks for verb %d", process->index, (int)query.verb);
+    SIM_TRACE(world, "p%u asks from outside: %s", process->index, sim_verb_name(query.verb));
     COORD_IGNORE(coord_lease_query(process->machine, &query, sim_local(process)),
                  "busy is as good");
 }

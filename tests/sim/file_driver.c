@@ -184,9 +184,9 @@ static void answer(struct coord_elector *elector, struct file_state *state, coor
     struct sim_world *world = process->world;
     state->busy = false;
     SIM_TRACE(world,
-              "p%u #%" PRIu64 " -> %u fence %" PRIu64 " owed %" PRId64 " retry in %" PRId64
-              ", newest %" PRIu64 " top %" PRIu64,
-              process->index, reply->id, (unsigned)reply->outcome, reply->fence,
+              "p%u #%" PRIu64 ": %s fence %" PRIu64 " owed %" PRId64 " retry in %" PRId64
+              "; newest term %" PRIu64 ", top byte %" PRIu64,
+              process->index, reply->id, sim_outcome_name(reply->outcome), reply->fence,
               (int64_t)reply->owed, (int64_t)reply->retry_in, state->terms.newest,
               state->terms.top);
     if (reply->outcome == COORD_GRANTED) {
@@ -261,9 +261,9 @@ static void request(struct coord_elector *elector, const struct coord_request *a
     (void)now;
     COORD_ASSERT(!state->busy);
     SIM_TRACE(state->process->world,
-              "p%u asks %u #%" PRIu64 " attempt %" PRIu64 " fence %" PRIu64 " led %d",
-              state->process->index, (unsigned)asked->verb, asked->id, asked->attempt, asked->fence,
-              asked->led);
+              "p%u #%" PRIu64 " %s, attempt %" PRIu64 " fence %" PRIu64 " led %d",
+              state->process->index, asked->id, sim_verb_name(asked->verb), asked->attempt,
+              asked->fence, asked->led);
     coord__file_terms_begin(&state->terms, asked);
     state->busy = true;
     state->not_before = 0;

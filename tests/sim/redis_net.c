@@ -216,8 +216,8 @@ static void request(struct coord_elector *elector, const struct coord_request *a
     add_run(state, &call->request);
     state->outstanding = true;
     state->id = asked->id;
-    SIM_TRACE(world, "p%u asks %u #%" PRIu64 " attempt %" PRIu64 " fence %" PRIu64 " led %d",
-              process->index, (unsigned)asked->verb, asked->id, asked->attempt, asked->fence,
+    SIM_TRACE(world, "p%u #%" PRIu64 " %s, attempt %" PRIu64 " fence %" PRIu64 " led %d",
+              process->index, asked->id, sim_verb_name(asked->verb), asked->attempt, asked->fence,
               asked->led);
     if (!net->up) {
         answer(world, index, COORD_FAILED, world->now + 2 * one_way(world));
@@ -305,10 +305,10 @@ static void execute(struct sim_world *world, struct sim_call *call)
     call->executed = world->now;
     sim_redis_execute(&world->net.redis, &call->request, world->now, got);
     SIM_TRACE(world,
-              "   server: p%u #%" PRIu64 " verb %u attempt %" PRIu64 " -> %u fence %" PRIu64
-              " owed %" PRId64 " holder %d for %" PRId64,
-              call->process, call->id, (unsigned)call->request.verb, call->request.attempt,
-              (unsigned)got->outcome, got->fence, (int64_t)got->owed,
+              "   server: p%u #%" PRIu64 " %s, attempt %" PRIu64 ": %s fence %" PRIu64
+              " owed %" PRId64 "; holder %d for %" PRId64,
+              call->process, call->id, sim_verb_name(call->request.verb), call->request.attempt,
+              sim_outcome_name(got->outcome), got->fence, (int64_t)got->owed,
               got->holder == SIM_NOBODY ? -1 : got->holder, (int64_t)got->remaining);
     if (got->outcome == COORD_GRANTED && got->granted_anew) {
         note_grant(world, call);
@@ -453,8 +453,8 @@ static void process_redis(struct coord_elector *elector, coord_ms now)
         } else {
             world->net.links[process->index].open = false;
         }
-        SIM_TRACE(world, "p%u reads #%" PRIu64 ": %u", process->index, call.id,
-                  (unsigned)call.answer.outcome);
+        SIM_TRACE(world, "p%u #%" PRIu64 ": %s", process->index, call.id,
+                  sim_outcome_name(call.answer.outcome));
         note_answer(state, call.answer.outcome);
         deliver(elector, &call, now);
     }

@@ -8,6 +8,29 @@
 
 #include <string.h>
 
+static void trace_profile(struct sim_world *world)
+{
+    static const char *const names[] = {
+        "loss",     "slow",      "stall",   "twice",     "pause",     "stale",     "kill",
+        "withdraw", "step-down", "ask",     "health",    "candidacy", "slow-host", "hung-host",
+        "restart",  "flush",     "promote", "jump",      "no-info",   "leases",    "ranks",
+        "late",     "torn",      "copy",    "namespace", "reboot",    "churn",     "terminate",
+        "writers",  "commit",    "table",
+    };
+    const struct sim_profile *profile = &world->profile;
+    if (world->trace == NULL) {
+        return;
+    }
+    sim_trace(world, "seed %llu: %zu processes, lease %llu ms; what may happen:",
+              (unsigned long long)world->seed, profile->processes,
+              (unsigned long long)profile->lease_max);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if ((profile->faults >> i & 1) != 0) {
+            fprintf(world->trace, "            %s\n", names[i]);
+        }
+    }
+}
+
 static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, FILE *trace)
 {
     const struct sim_counts counts = world->counts;
@@ -28,9 +51,7 @@ static void begin(struct sim_world *world, enum sim_store store, uint64_t seed, 
     sim_disk_init(&world->disk);
     world->disk.wall = world->net.redis.wall;
     const struct sim_profile *profile = &world->profile;
-    SIM_TRACE(world, "seed %llu: %zu processes, lease %llu ms, faults %#x",
-              (unsigned long long)seed, profile->processes, (unsigned long long)profile->lease_max,
-              profile->faults);
+    trace_profile(world);
     const sim_us lease = profile->lease_max * 1000;
     for (size_t i = 0; i < profile->processes; i++) {
         sim_plan(world, sim_below(&world->random, lease / 2), SIM_EVENT_BOOT, i, 0);

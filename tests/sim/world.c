@@ -55,6 +55,21 @@ bool sim_take(struct sim_world *world, struct sim_event *out)
     return true;
 }
 
+const char *sim_verb_name(enum coord_verb verb)
+{
+    static const char *const names[] = {"nothing", "acquire", "renew", "release",
+                                        "undo",    "observe", "ask",   "init"};
+    return names[verb];
+}
+
+const char *sim_outcome_name(enum coord_outcome outcome)
+{
+    static const char *const names[] = {"?",        "GRANTED",      "HELD",    "FREE",
+                                        "RESERVED", "DEAD_ATTEMPT", "RENEWED", "LOST",
+                                        "DONE",     "NOBODY",       "FAILED",  "UNKNOWN"};
+    return names[outcome];
+}
+
 static void print_time(struct sim_world *world)
 {
     fprintf(world->trace, "%7" PRIu64 ".%03" PRIu64 " ", world->now / 1000, world->now % 1000);

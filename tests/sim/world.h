@@ -264,6 +264,8 @@ bool sim_take(struct sim_world *world, struct sim_event *out);
 void sim_trace(struct sim_world *world, const char *format, ...) COORD_PRINTF(2, 3);
 void sim_broke(struct sim_world *world, enum sim_promise promise, const char *format, ...)
     COORD_PRINTF(3, 4);
+const char *sim_verb_name(enum coord_verb verb);
+const char *sim_outcome_name(enum coord_outcome outcome);
 static inline bool sim_has(const struct sim_world *world, enum sim_fault fault)
 {
     return !world->quiet && (world->profile.faults & (uint32_t)fault) != 0;
