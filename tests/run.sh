@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# tests/run.sh - runs tests one after another and counts what they say.
+# tests/run.sh - runs tests, some at a time, and counts what they say.
 #
 # usage: run.sh 'TITLE: COMMAND ...' ...
 #
@@ -8,15 +8,12 @@
 # counted a failure counts as one. What a failing one printed is shown; everything is kept in LOGS.
 #   LOGS=DIR          build/logs
 #   TEST_TIMEOUT=S    seconds for one test, 600
+#   TEST_JOBS=N       as many as there are processors
 #   CI=true           a skip is a failure
 set -u
 
 logs=${LOGS:-build/logs}
 limit=${TEST_TIMEOUT:-600}
-passed=0
-failed=0
-skipped=0
-bad=
 
 # The sum of the numbers on the closing lines "[  WORD  ] N test(s)"; newer releases of cmocka name
 # the group before the number.
@@ -28,14 +25,33 @@ closing() {
         END {print sum + 0}' "$2"
 }
 
-for item; do
-    title=${item%%:*}
-    command=${item#*: }
+# What is told of one test, to the standard output at once.
+report() {
+    echo "$title"
+    if [ -n "$why" ]; then
+        echo "[  ERROR   ] $title: $why"
+    fi
+    if [ "$f" -gt 0 ]; then
+        tail -n 200 "$log" | sed 's/^/  /'
+    else
+        awk '/^\[(==========\] [0-9]|  (PASSED|SKIPPED|REASON) )/ && !seen[$0]++ {print "  " $0}' "$log"
+    fi
+    if [ "$took" -ge 5 ]; then
+        echo "  took $took s"
+    fi
+}
+
+# run_one 'TITLE: COMMAND ...'; "PASSED FAILED SKIPPED TITLE" goes into a file of COUNTS.
+run_one() {
+    title=${1%%:*}
+    command=${1#*: }
     log=$logs/$title.log
     mkdir -p "$(dirname "$log")"
-    echo "$title"
     began=$(date +%s)
-    timeout -k 10 "$limit" $command >"$log" 2>&1 </dev/null
+    timeout -k 10 "$limit" $command >"$log" 2>&1 </dev/null &
+    child=$!
+    trap 'kill "$child"; exit 1' INT TERM HUP
+    wait "$child"
     status=$?
     took=$(($(date +%s) - began))
     p=$(closing PASSED "$log")
@@ -49,34 +65,45 @@ for item; do
     elif [ "$status" -eq 0 ] && [ $((p + s + f)) -eq 0 ]; then
         why="ran nothing"
     fi
-    if [ -n "$why" ]; then
-        [ "$f" -gt 0 ] || f=1
-        echo "[  ERROR   ] $title: $why"
+    if [ -n "$why" ] && [ "$f" -eq 0 ]; then
+        f=1
     fi
-    if [ "$f" -gt 0 ]; then
-        tail -n 200 "$log" | sed 's/^/  /'
-        bad="$bad $title"
-    else
-        awk '/^\[(==========\] [0-9]|  (PASSED|SKIPPED|REASON) )/ && !seen[$0]++ {print "  " $0}' "$log"
-    fi
-    if [ "$took" -ge 5 ]; then
-        echo "  took $took s"
-    fi
-    passed=$((passed + p))
-    failed=$((failed + f))
-    skipped=$((skipped + s))
-done
+    report >"$COUNTS/report.$$"
+    cat "$COUNTS/report.$$"
+    echo "$p $f $s $title" >"$COUNTS/count.$$"
+}
 
-code=0
-if [ "$failed" -gt 0 ] || [ $((passed + skipped)) -eq 0 ]; then
-    code=1
+if [ "${COUNTS:-}" != "" ]; then
+    run_one "$1"
+    exit 0
 fi
-if [ "${CI:-}" = true ] && [ "$skipped" -gt 0 ]; then
-    echo "A skip is a failure where CI=true."
-    code=1
-fi
-if [ -n "$bad" ]; then
-    echo "Failed:$bad"
-fi
-echo "$passed passed, $failed failed, $skipped skipped"
-exit $code
+
+COUNTS=$(mktemp -d)
+export COUNTS
+trap 'rm -rf "$COUNTS"' EXIT
+jobs=${TEST_JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
+printf '%s\0' "$@" | xargs -0 -n 1 -P "$jobs" sh "$0"
+
+cat "$COUNTS"/count.* 2>/dev/null | awk -v wanted=$# -v ci="${CI:-}" '
+    {
+        passed += $1
+        failed += $2
+        skipped += $3
+        if ($2 > 0) {
+            bad = bad " " $4
+        }
+    }
+    END {
+        if (NR < wanted) {
+            print wanted - NR " did not come to an end."
+            failed += wanted - NR
+        }
+        if (ci == "true" && skipped > 0) {
+            print "A skip is a failure where CI=true."
+        }
+        if (bad != "") {
+            print "Failed:" bad
+        }
+        printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+        exit failed > 0 || (ci == "true" && skipped > 0) || passed + skipped == 0
+    }'
