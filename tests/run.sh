@@ -81,6 +81,7 @@ fi
 COUNTS=$(mktemp -d)
 export COUNTS
 trap 'rm -rf "$COUNTS"' EXIT
+trap 'exit 130' INT TERM HUP
 jobs=${TEST_JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 printf '%s\0' "$@" | xargs -0 -n 1 -P "$jobs" sh "$0"
 
