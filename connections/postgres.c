@@ -251,8 +251,8 @@ static void read_notifications(struct coord__postgres *pg, coord_ms now)
 static void read_all(struct coord__postgres *pg, coord_ms now)
 {
     const uint64_t session = pg->session;
-    /* What comes while it reads, whoever waits for the descriptor is told of. At the end of a stream
-     * libpq says "fine" once more; only the next read tells. */
+    /* What comes while it reads, whoever waits for the descriptor is told of. At the end of a
+     * stream libpq says "fine" once more; only the next read tells. */
     const bool alive = PQconsumeInput(pg->conn) == 1;
     read_results(pg, now);
     if (pg->session != session) {

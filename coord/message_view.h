@@ -103,7 +103,7 @@ struct coord_walk {
  * @param out    written on COORD_FAULT_NONE only.
  * @return       the first fault, or NONE: then reading through the view cannot fail.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#messages, tests/unit/test_message_view.c, tests/fuzz/fuzz_message.c.
+ * Source: docs/guide.md#messages, tests/unit/test_message.c, tests/fuzz/fuzz_message.c.
  */
 COORD_API COORD_MUST_CHECK enum coord_message_fault coord_view(const void *bytes, size_t count,
                                                                struct coord_value *out);
@@ -118,7 +118,7 @@ COORD_API void coord_walk_begin(const struct coord_value *container, struct coor
  * @param value  written.
  * @return       false: there is none.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#messages, tests/unit/test_message_view.c.
+ * Source: docs/guide.md#messages, tests/unit/test_message.c.
  */
 COORD_API bool coord_walk_next(struct coord_walk *walk, struct coord_value *key,
                                struct coord_value *value);
@@ -133,7 +133,7 @@ COORD_API bool coord_view_is(const struct coord_value *value, const char *text, 
  * @param out    room for `room` bytes; written up to there, and not NUL-terminated.
  * @return       the full length, also when `room` is less.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#messages, tests/unit/test_message_view.c.
+ * Source: docs/guide.md#messages, tests/unit/test_message.c.
  */
 COORD_API size_t coord_view_text(const struct coord_value *value, char *out, size_t room);
 

@@ -34,7 +34,7 @@ struct coord_writer {
  * @param buffer  kept until coord_writer_finish().
  * @param room    its size; COORD_MESSAGE_MAX is enough for any message.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#messages, tests/unit/test_message_write.c.
+ * Source: docs/guide.md#messages, tests/unit/test_message.c.
  */
 COORD_API void coord_writer_begin(struct coord_writer *writer, enum coord_form form, void *buffer,
                                   size_t room);
@@ -62,7 +62,7 @@ COORD_API void coord_write_null(struct coord_writer *writer);
  *
  * @param value  borrowed; an absent one is written as null.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#messages, tests/unit/test_message_write.c.
+ * Source: docs/guide.md#messages, tests/unit/test_message.c.
  */
 COORD_API void coord_write_value(struct coord_writer *writer, const struct coord_value *value);
 
@@ -73,7 +73,7 @@ COORD_API void coord_write_value(struct coord_writer *writer, const struct coord
  * @return       COORD_OK; LIMIT: the buffer was too small; BAD_MESSAGE: a value has no place in
  *               this form, such as a binary in JSON.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#messages, tests/unit/test_message_write.c.
+ * Source: docs/guide.md#messages, tests/unit/test_message.c.
  */
 COORD_API COORD_MUST_CHECK enum coord_err coord_writer_finish(struct coord_writer *writer,
                                                               size_t *bytes);
