@@ -188,9 +188,10 @@ bool candidate_leads(const struct candidate *candidate)
     return coord_elector_leading_at(candidate->elector, coord_clock_now());
 }
 
+/* By its clock, and its machine has seen it too: only then is it known why. */
 bool candidate_leads_not(const struct candidate *candidate)
 {
-    return !candidate_leads(candidate);
+    return !candidate_leads(candidate) && !coord__term_leads(&candidate->lease->term);
 }
 
 bool candidate_settled(const struct candidate *candidate)
