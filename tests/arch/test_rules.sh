@@ -140,7 +140,7 @@ headers_as() {
     shift
     HEADER_FLAGS=$HEADER_FLAGS sh "$here/headers.sh" "$language" "$@"
 }
-HEADER_FLAGS=${HEADER_FLAGS:-}
+HEADER_FLAGS=${HEADER_FLAGS:-$("${PKG_CONFIG:-pkg-config}" --cflags hiredis libpq 2>/dev/null)}
 check headers__stand_alone_as_c headers_as c $headers
 if command -v "$CXX" >/dev/null 2>&1; then
     check headers__stand_alone_as_cpp headers_as c++ $public_headers
