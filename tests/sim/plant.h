@@ -63,7 +63,7 @@
       "a renewal makes a lease anew that is gone, or another's")                                   \
     X(BARE_DELETE, "bare-delete", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_STEP_DOWN, 2000,    \
       "a resignation deletes whatever lease is there")                                             \
-    X(SAME_FENCE, "same-fence", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_LOSS, 10000,          \
+    X(SAME_FENCE, "same-fence", SIM_STORE_REDIS, SIM_FAULT_STALL | SIM_FAULT_LOSS, 50000,          \
       "a second attempt keeps the fence of the first")                                             \
     X(LEAP_OUTSIDE, "leap-outside", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_KILL, 10000,    \
       "2^32 is added to the maximum, not to the clock")                                            \
@@ -71,7 +71,7 @@
       "a record of another run counts as one of this run")                                         \
     X(OWN_LEASE, "own-lease", SIM_STORE_REDIS, SIM_FAULT_RESTART, 50000,                           \
       "what is owed leaves out one's own lease")                                                   \
-    X(UPTIME_NOT_ROUNDED, "uptime-not-rounded", SIM_STORE_REDIS, SIM_FAULT_RESTART, 20000,         \
+    X(UPTIME_NOT_ROUNDED, "uptime-not-rounded", SIM_STORE_REDIS, SIM_FAULT_RESTART, 50000,         \
       "uptime, in whole seconds, is taken for the age of the run")                                 \
     X(UPTIME_OF_PROMOTED, "uptime-of-promoted", SIM_STORE_REDIS, SIM_FAULT_PROMOTE, 10000,         \
       "the uptime of a promoted replica is taken for the age of its run")                          \
@@ -84,7 +84,7 @@
     X(LONG_RESERVE, "long-reserve", SIM_STORE_REDIS,                                               \
       SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000,                               \
       "a reservation that outlives what was asked for is not cut")                                 \
-    X(DEBT_DROPPED, "debt-dropped", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_STALL, 20000,   \
+    X(DEBT_DROPPED, "debt-dropped", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_STALL, 100000,  \
       "a grant over one's own dead attempt is clear")                                              \
     X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000,  \
       "a grant that is given again is clear")                                                      \
