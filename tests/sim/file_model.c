@@ -245,13 +245,6 @@ bool sim_disk_copy(struct sim_disk *disk)
     return true;
 }
 
-void sim_disk_truncate(struct sim_disk *disk)
-{
-    if (disk->linked >= 0) {
-        clear(&disk->inodes[disk->linked]);
-    }
-}
-
 void sim_disk_save(struct sim_disk *disk)
 {
     if (disk->linked >= 0) {

@@ -86,7 +86,6 @@ void sim_disk_close(struct sim_disk *disk, unsigned process);
 /* What is done to the file behind everybody's back. @return false: too often in this schedule. */
 bool sim_disk_remove(struct sim_disk *disk);
 bool sim_disk_copy(struct sim_disk *disk);
-void sim_disk_truncate(struct sim_disk *disk);
 
 /* What a crash of the host brings back. */
 void sim_disk_save(struct sim_disk *disk);
