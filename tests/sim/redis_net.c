@@ -249,56 +249,6 @@ static void tell_hints(struct sim_world *world, uint8_t by)
     }
 }
 
-static void promise_nothing(struct sim_world *world, sim_us until)
-{
-    if (world->check.void_until < until) {
-        world->check.void_until = until;
-    }
-}
-
-static sim_us window(const struct sim_world *world)
-{
-    return world->profile.lease_max * 1000 * 103 / 100;
-}
-
-/* Data was lost, and one who never heard of the name cannot know: that is not promised. */
-static void note_grant(struct sim_world *world, const struct sim_call *call)
-{
-    const struct sim_redis_answer *got = &call->answer;
-    const sim_us until = world->net.lost_at + window(world);
-    world->counts.grants++;
-    world->counts.owed += got->owed > 0;
-    if (got->owed == 0 && got->no_record && call->innocent && world->net.lost_at > 0 &&
-        world->now < until) {
-        promise_nothing(world, until);
-    }
-}
-
-/*
- * The server's clock went forward since the last answer. That shows, unless the answers before or
- * after it took so long that they hide it.
- */
-static void note_contact(struct sim_process *process, const struct sim_call *call)
-{
-    struct sim_world *world = process->world;
-    const struct sim_net *net = &world->net;
-    const sim_us until = net->jumped_at + window(world);
-    if (process->contact < net->jumped_at && net->jumped_at <= call->executed) {
-        const sim_us slack = world->now - call->executed + process->contact -
-                             process->contact_sent +
-                             (world->now - process->contact_sent) * 2 / 100 + 4000;
-        const bool shows = process->contact > 0 && net->jump_us > slack &&
-                           process->contact + window(world) > net->jumped_at;
-        process->saw_jump = shows ? net->jumped_at : 0;
-    }
-    process->contact = call->executed;
-    process->contact_sent = call->sent;
-    if (call->answer.outcome == COORD_GRANTED && call->answer.owed == 0 && net->jumped_at > 0 &&
-        world->now < until && process->saw_jump != net->jumped_at) {
-        promise_nothing(world, until);
-    }
-}
-
 static void execute(struct sim_world *world, struct sim_call *call)
 {
     struct sim_redis_answer *got = &call->answer;
@@ -311,7 +261,7 @@ static void execute(struct sim_world *world, struct sim_call *call)
               sim_outcome_name(got->outcome), got->fence, (int64_t)got->owed,
               got->holder == SIM_NOBODY ? -1 : got->holder, (int64_t)got->remaining);
     if (got->outcome == COORD_GRANTED && got->granted_anew) {
-        note_grant(world, call);
+        sim_redis_note_grant(world, call);
         sim_check_grant(&world->processes[call->process], got->fence);
     }
     if (got->outcome == COORD_HELD && world->net.redis.data.lease.owner == call->owner &&
@@ -449,7 +399,7 @@ static void process_redis(struct coord_elector *elector, coord_ms now)
         state->outstanding = false;
         give_call(&world->net, index);
         if (call.answer.server_us != 0) {
-            note_contact(process, &call);
+            sim_redis_note_contact(process, &call);
         } else {
             world->net.links[process->index].open = false;
         }

@@ -322,6 +322,10 @@ void sim_net_arrive(struct sim_world *world, size_t index);
 void sim_net_reply(struct sim_world *world, size_t index);
 void sim_net_crash(struct sim_world *world);
 
+/* ---- redis_promises.c ---- */
+void sim_redis_note_grant(struct sim_world *world, const struct sim_call *call);
+void sim_redis_note_contact(struct sim_process *process, const struct sim_call *call);
+
 /* ---- postgres_*.c ---- */
 extern const struct coord_backend_ops sim_postgres_ops;
 void sim_postgres_init(struct sim_world *world);
