@@ -5,6 +5,7 @@
 #include "brokers/local.h"
 #include "runtime/member.h"
 #include "tests/support/coordctl.h"
+#include "tests/support/guard.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -138,7 +139,7 @@ static void read_until(int terminal, const char *text, char out[COORDCTL_TEXT])
     out[0] = '\0';
     while (strstr(out, text) == NULL) {
         struct pollfd wait = {.fd = terminal, .events = POLLIN};
-        if (poll(&wait, 1, COORDCTL_PATIENCE_MS) != 1 || count == COORDCTL_TEXT - 1) {
+        if (poll(&wait, 1, GUARD_MS) != 1 || count == COORDCTL_TEXT - 1) {
             fail_msg("no \"%s\" on the terminal, but: %s", text, out);
         }
         const ssize_t got = read(terminal, out + count, COORDCTL_TEXT - 1 - count);
@@ -194,7 +195,7 @@ static void test_cli_announce__a_member_leaves(void **state)
     wait_for_text(watch.out, "w-1 PEER_APPEARED");
     assert_int_equal(coordctl_call(&fleet->scene, out, call), 0);
     assert_string_equal(out, "w-1: told to leave, preemption, within 15 s\n");
-    assert_int_equal(coord_member_wait(member, COORDCTL_PATIENCE_MS, &left), COORD_OK);
+    assert_int_equal(coord_member_wait(member, GUARD_MS, &left), COORD_OK);
     assert_int_equal(left.intent, COORD_INTENT_PREEMPTION);
     assert_true(left.drained);
     wait_for_text(watch.out, "w-1 PEER_LEAVING");

@@ -5,7 +5,6 @@
 #include "tests/support/coordctl.h"
 #include "tests/support/support.h"
 
-#include <fcntl.h>
 #include <signal.h>
 
 static int set_up(void **state)
@@ -101,19 +100,6 @@ static void test_cli__option_says_what_the_uri_says(void **state)
 
 /* ---------------------------------------------------------------- secrets */
 
-static void expect_no_secret(pid_t pid, const char *file)
-{
-    char path[COORDCTL_PATH];
-    char text[COORDCTL_TEXT];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    const ssize_t got = read(fd, text, sizeof text);
-    close(fd);
-    assert_true(got > 0);
-    assert_null(memmem(text, (size_t)got, "hunter2", 7));
-}
-
 /* The query of the URI stands for a password: both are hidden alike, and this needs no server. */
 static void test_cli__a_secret_is_seen_nowhere(void **state)
 {
@@ -130,9 +116,11 @@ static void test_cli__a_secret_is_seen_nowhere(void **state)
     assert_int_equal(coordctl_call(scene, out, init), 0);
     coordctl_start(scene, &run, arguments);
     wait_for_text(run.err, "leading jobs");
-    expect_no_secret(run.pid, "cmdline");
-    expect_no_secret(guardian_of(&run), "cmdline");
-    expect_no_secret(wait_for_child(guardian_of(&run)), "environ");
+    expect_unseen(run.pid, "cmdline", "hunter2");
+    expect_unseen(guardian_of(&run), "cmdline", "hunter2");
+    const pid_t child = wait_for_child(guardian_of(&run));
+    wait_for_program(child, "sleep");
+    expect_unseen(child, "environ", "hunter2");
     kill(run.pid, SIGTERM);
     coordctl_wait(&run);
 }
@@ -153,9 +141,11 @@ static void test_cli__a_secret_in_the_environment_is_seen_nowhere(void **state)
     assert_int_equal(coordctl_call(scene, out, init), 0);
     coordctl_start_with(scene, &run, -1, environment, arguments);
     wait_for_text(run.err, "leading jobs");
-    expect_no_secret(run.pid, "environ");
-    expect_no_secret(guardian_of(&run), "environ");
-    expect_no_secret(wait_for_child(guardian_of(&run)), "environ");
+    expect_unseen(run.pid, "environ", "hunter2");
+    expect_unseen(guardian_of(&run), "environ", "hunter2");
+    const pid_t child = wait_for_child(guardian_of(&run));
+    wait_for_program(child, "sleep");
+    expect_unseen(child, "environ", "hunter2");
 }
 
 static void expect_no_secret_said(const struct scene *scene, const char *const *arguments)

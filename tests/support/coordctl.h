@@ -5,15 +5,13 @@
 #ifndef TEST_COORDCTL_H
 #define TEST_COORDCTL_H
 
+#include "tests/support/process.h"
+
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 enum {
     COORDCTL_PATH = 256,
     COORDCTL_TEXT = 8192,
-    COORDCTL_PATIENCE_MS = 20000, /* a guard against hanging; no test depends on it otherwise */
     WORK_BEATS = 1024
 };
 
@@ -86,18 +84,6 @@ void wait_for_text(const char *path, const char *text);
 
 /** The one child of coordctl. */
 pid_t guardian_of(const struct coordctl *coordctl);
-
-/** Wait until a process is gone: not even a zombie. */
-void wait_for_end(pid_t pid);
-
-/** Wait until a process is stopped. */
-void wait_for_stop(pid_t pid);
-
-/** Has it a child just now? */
-bool has_child(pid_t pid);
-
-/** The first child of a process, once it has one. */
-pid_t wait_for_child(pid_t pid);
 
 /* ---- work ---- */
 
