@@ -41,6 +41,18 @@ report() {
     fi
 }
 
+# The lines that most likely say why, for where only the end of all that was printed is kept.
+digest() {
+    if [ -n "$why" ]; then
+        echo "! $title: $why"
+    fi
+    {
+        grep -E 'SUMMARY:|: runtime error' "$log"
+        grep -B 3 -E '^\[ +LINE ' "$log"
+        grep -E '^\[  FAILED  \] [^0-9]' "$log"
+    } | head -n 12 | cut -c 1-160 | sed "s|^|! $title: |"
+}
+
 # run_one 'TITLE: COMMAND ...'; "PASSED FAILED SKIPPED TITLE" goes into a file of COUNTS.
 run_one() {
     title=${1%%:*}
@@ -70,6 +82,9 @@ run_one() {
     fi
     report >"$COUNTS/report.$$"
     cat "$COUNTS/report.$$"
+    if [ "$f" -gt 0 ]; then
+        digest >"$COUNTS/digest.$$"
+    fi
     echo "$p $f $s $title" >"$COUNTS/count.$$"
 }
 
@@ -85,6 +100,7 @@ trap 'exit 130' INT TERM HUP
 jobs=${TEST_JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 printf '%s\0' "$@" | xargs -0 -n 1 -P "$jobs" sh "$0"
 
+cat "$COUNTS"/digest.* 2>/dev/null
 cat "$COUNTS"/count.* 2>/dev/null | awk -v wanted=$# -v ci="${CI:-}" '
     {
         passed += $1
