@@ -285,31 +285,53 @@ bool coord__heap_set(struct coord__peers *peers, uint32_t ref, coord_ms deadline
 void coord__heap_remove(struct coord__peers *peers, uint32_t ref);
 void coord__peers_fini(struct coord_coordinator *c);
 
-/* coordinator_peers.c: what messages and time do to them */
+/* coordinator_peers.c: what messages do to them */
 void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *message);
 void coord__notice(struct coord_coordinator *c, const struct coord_message *message);
 void coord__finished(struct coord_coordinator *c, const struct coord_message *message);
 void coord__count_health(struct coord_coordinator *c, uint32_t ref);
-void coord__peer_retire(struct coord_coordinator *c, uint32_t ref);
-bool coord__pass_silence(struct coord_coordinator *c);
-bool coord__pass_deadlines(struct coord_coordinator *c);
-void coord__forget(struct coord_coordinator *c);
 void coord__incarnation(const char *text, size_t bytes, unsigned char *out);
 bool coord__is_self(const struct coord_coordinator *c, const struct coord_message *message,
                     bool *same_incarnation);
 
-/* coordinator_reports.c */
-void coord__offer(struct coord_coordinator *c, uint32_t peer, enum coord_cause cause);
-void coord__name_healthy(struct coord_coordinator *c, uint32_t name);
-bool coord__name_is_healthy(const struct coord_coordinator *c, uint32_t name);
-void coord__orphans(struct coord_coordinator *c, const struct coord_message *message);
-void coord__reports_led(struct coord_coordinator *c);
+/* coordinator_silence.c: what time does to them */
+bool coord__pass_silence(struct coord_coordinator *c);
+bool coord__pass_deadlines(struct coord_coordinator *c);
+void coord__peer_retire(struct coord_coordinator *c, uint32_t ref);
+void coord__forget(struct coord_coordinator *c);
+
+/* coordinator_table.c: the table of reports */
+struct coord__report_owner {
+    const char *id;
+    size_t id_bytes;
+    const unsigned char *incarnation; /* NULL: none */
+};
+
+/* The same on every host. */
+void coord__report_id(const struct coord__report_owner *owner, const struct coord__name *name,
+                      unsigned char *out);
+uint32_t coord__report_find(const struct coord_coordinator *c, const unsigned char *id);
+uint32_t coord__report_add(struct coord_coordinator *c, const unsigned char *id,
+                           const struct coord__report_owner *owner, const char *name,
+                           size_t name_bytes);
 void coord__reports_forget(struct coord_coordinator *c);
 void coord__reports_fini(struct coord_coordinator *c);
 void coord__report_show(const struct coord_coordinator *c, const struct coord__report *report,
                         struct coord_orphan *out);
+
+/* coordinator_reports.c: what we see, and what is told */
+void coord__report_queue(struct coord_coordinator *c, uint32_t ref);
+void coord__report_tell(struct coord_coordinator *c, uint32_t ref, enum coord_orphans_kind news);
+void coord__report_set_open(struct coord_coordinator *c, struct coord__report *report, bool open);
+void coord__offer(struct coord_coordinator *c, uint32_t peer, enum coord_cause cause);
+void coord__name_healthy(struct coord_coordinator *c, uint32_t name);
+bool coord__name_is_healthy(const struct coord_coordinator *c, uint32_t name);
+void coord__reports_led(struct coord_coordinator *c);
 bool coord__report_event(struct coord_coordinator *c, struct coord_event *out);
 bool coord__peer_has_report(const struct coord_coordinator *c, uint32_t peer);
+
+/* coordinator_adopt.c */
+void coord__orphans(struct coord_coordinator *c, const struct coord_message *message);
 
 /* coordinator_query.c */
 void coord__show_peer(const struct coord_coordinator *c, uint32_t ref, struct coord_peer *out);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * coord/coordinator_adopt.c - reports of others: told by a leader, listed in its table, hinted at.
+ */
+#include "coord/coordinator_inside.h"
+
+#include <string.h>
+
+static coord_ms local_time(const struct coord_coordinator *c, const struct coord_message *message,
+                           int64_t time_us)
+{
+    int64_t apart = (time_us - message->sent_at_us) / 1000;
+    return apart >= 0 ? coord_ms_add(c->now, (coord_ms)apart)
+                      : coord_ms_sub(c->now, (coord_ms)-apart);
+}
+
+static bool newer(const struct coord__report *report, const struct coord_report_wire *wire)
+{
+    return wire->fence > report->fence || (wire->fence == report->fence && wire->seq > report->seq);
+}
+
+static void copy_wire(const struct coord_coordinator *c, struct coord__report *report,
+                      const struct coord_message *message, const struct coord_report_wire *wire)
+{
+    report->cause = (uint8_t)wire->cause;
+    report->certainty = (uint8_t)wire->certainty;
+    report->since = local_time(c, message, wire->since_us);
+    report->deadline = wire->has_deadline ? local_time(c, message, wire->deadline_us) : COORD_NEVER;
+    report->safe_after = local_time(c, message, wire->safe_after_us);
+}
+
+/* The report of a message, made if it is new and `make`. */
+static uint32_t report_of(struct coord_coordinator *c, const struct coord_report_wire *wire,
+                          bool make)
+{
+    char id[COORD_NAME_MAX];
+    char name[COORD_NAME_MAX];
+    char text[COORD_INCARNATION_MAX];
+    unsigned char incarnation[COORD_OWNER_BYTES];
+    uint32_t ref = coord__report_find(c, wire->id);
+    if (ref != COORD__NO_REF || !make) {
+        return ref;
+    }
+    struct coord__report_owner owner = {id, coord_view_text(&wire->instance_id, id, sizeof id),
+                                        NULL};
+    if (wire->incarnation.kind == COORD_KIND_TEXT) {
+        size_t bytes = coord_view_text(&wire->incarnation, text, sizeof text);
+        coord__incarnation(text, bytes, incarnation);
+        owner.incarnation = incarnation;
+    }
+    size_t name_bytes = coord_view_text(&wire->subscription, name, sizeof name);
+    return coord__report_add(c, wire->id, &owner, name, name_bytes);
+}
+
+static void adopt(struct coord_coordinator *c, const struct coord_message *message,
+                  const struct coord_report_wire *wire)
+{
+    bool resolved = message->kind == COORD_ORPHANS_RESOLVED;
+    uint32_t ref = report_of(c, wire, !resolved);
+    if (ref == COORD__NO_REF) {
+        return;
+    }
+    struct coord__report *report = c->reports.at[ref];
+    report->flags |= COORD__REPORT_SEEN;
+    report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT;
+    if (!newer(report, wire)) {
+        return;
+    }
+    bool open = (report->flags & COORD__REPORT_OPEN) != 0;
+    bool told = (report->flags & COORD__REPORT_TOLD) != 0;
+    report->fence = wire->fence;
+    report->seq = wire->seq;
+    copy_wire(c, report, message, wire);
+    coord__report_set_open(c, report, !resolved);
+    if (resolved && !told && !open) {
+        return;
+    }
+    report->news = resolved         ? COORD_ORPHANS_RESOLVED
+                   : !told || !open ? COORD_ORPHANS_OPENED
+                                    : COORD_ORPHANS_UPDATED;
+    report->flags |= COORD__REPORT_HEARD;
+    coord__report_queue(c, ref);
+}
+
+static void take_hint(struct coord_coordinator *c, const struct coord_message *message,
+                      const struct coord_report_wire *wire)
+{
+    bool known = coord__report_find(c, wire->id) != COORD__NO_REF;
+    uint32_t ref = report_of(c, wire, coord__leading(c));
+    if (ref == COORD__NO_REF) {
+        return;
+    }
+    struct coord__report *report = c->reports.at[ref];
+    if (!coord__leading(c)) {
+        report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT; /* somebody has said it */
+        report->hinted_at = c->now;
+        return;
+    }
+    if ((report->flags & COORD__REPORT_OPEN) != 0) {
+        return; /* it is in the next table */
+    }
+    if (known || coord__name_is_healthy(c, report->name)) {
+        report->resolved_at = c->now;
+        coord__report_tell(c, ref, COORD_ORPHANS_RESOLVED);
+        return;
+    }
+    copy_wire(c, report, message, wire);
+    coord__report_set_open(c, report, true);
+    coord__report_tell(c, ref, COORD_ORPHANS_OPENED);
+}
+
+/* Absent from the part of the table that covers it. */
+static void read_absence(struct coord_coordinator *c, const struct coord_message *message)
+{
+    for (uint32_t ref = 0; ref < c->reports.count; ref++) {
+        struct coord__report *report = c->reports.at[ref];
+        if (report == NULL) {
+            continue;
+        }
+        bool seen = (report->flags & COORD__REPORT_SEEN) != 0;
+        report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_SEEN;
+        if (seen || (report->flags & COORD__REPORT_OPEN) == 0 ||
+            memcmp(report->id, message->first, COORD_REPORT_ID_BYTES) < 0 ||
+            memcmp(report->id, message->last, COORD_REPORT_ID_BYTES) > 0) {
+            continue;
+        }
+        coord_ms age = coord_ms_sub(c->now, report->since);
+        if (message->judging && report->fence != 0 && age < message->heard) {
+            /* The leader has listened since before it came up, and does not list it. */
+            coord__report_set_open(c, report, false);
+            report->news = COORD_ORPHANS_RESOLVED;
+            report->flags |= COORD__REPORT_HEARD;
+            coord__report_queue(c, ref);
+        } else if (age >= message->heard &&
+                   c->now >= coord_ms_add(report->hinted_at, c->config.timeout)) {
+            report->flags |= COORD__REPORT_HINT;
+            if (c->hint_at == COORD_NEVER) {
+                c->hint_at = c->now + coord__random(c) % (c->config.interval / 2 + 1);
+            }
+        }
+    }
+}
+
+void coord__orphans(struct coord_coordinator *c, const struct coord_message *message)
+{
+    bool own = false;
+    if (coord__is_self(c, message, &own) && own) {
+        return;
+    }
+    bool hint = message->kind == COORD_ORPHANS_HINT;
+    if (!hint &&
+        (message->fence < c->highest_fence || (coord__leading(c) && message->fence <= c->fence))) {
+        coord__refuse(c, COORD_REFUSED_STALE_FENCE);
+        return;
+    }
+    if (!hint) {
+        c->highest_fence = message->fence;
+    }
+    struct coord_walk walk;
+    struct coord_value element;
+    struct coord_report_wire wire;
+    coord_walk_begin(&message->reports, &walk);
+    while (coord_walk_next(&walk, NULL, &element)) {
+        if (coord_report_read(&element, &wire) != COORD_FAULT_NONE) {
+            continue; /* cannot be: the message was read as a whole */
+        }
+        if (hint) {
+            take_hint(c, message, &wire);
+        } else {
+            adopt(c, message, &wire);
+        }
+    }
+    if (message->kind == COORD_ORPHANS_TABLE) {
+        read_absence(c, message);
+    }
+}
