@@ -130,7 +130,13 @@ plant coord/x.h ' * Source: docs/x.md#one, tests/unit/test_x.c.\n'
 check links__the_source_of_a_rule_is_looked_for refused "tests/unit/test_x.c is not there" \
     links_of coord/x.h
 plant docs/x.md '```c\nint main(void) { return x; }\n```\n'
-check blocks__a_program_that_does_not_compile_is_found refused "docs/x.md:1: this program" \
+check blocks__a_program_that_does_not_compile_is_found refused "docs/x.md:1: this does not" \
+    in_dir "$work/tree" sh "$here/blocks.sh" docs/x.md
+plant docs/x.md '<!-- c\nint f(void)\n{\n-->\n```c\n    return x;\n```\n'
+check blocks__a_part_that_does_not_compile_is_found refused "docs/x.md:5: this does not" \
+    in_dir "$work/tree" sh "$here/blocks.sh" docs/x.md
+plant docs/x.md '```sh\nif true; echo\n```\n'
+check blocks__a_command_that_no_shell_takes_is_found refused "docs/x.md:1: the shell" \
     in_dir "$work/tree" sh "$here/blocks.sh" docs/x.md
 
 # ---- headers
