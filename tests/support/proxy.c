@@ -91,7 +91,7 @@ static bool holds(const char *message, size_t bytes, const char *text)
 
 static void from_client(struct proxy *proxy, struct proxy_pair *pair)
 {
-    static char message[MESSAGE];
+    char message[MESSAGE]; /* of this thread: a test may have several proxies */
     const ssize_t count = recv(pair->client, message, sizeof message, MSG_DONTWAIT);
     if (count < 0 && errno == EAGAIN) {
         return;
@@ -135,7 +135,7 @@ static void from_client(struct proxy *proxy, struct proxy_pair *pair)
 
 static void from_server(struct proxy *proxy, struct proxy_pair *pair)
 {
-    static char message[MESSAGE];
+    char message[MESSAGE]; /* of this thread: a test may have several proxies */
     const ssize_t count = recv(pair->server, message, sizeof message, MSG_DONTWAIT);
     if (count < 0 && errno == EAGAIN) {
         return;
