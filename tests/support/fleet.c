@@ -26,6 +26,10 @@ static long long wall_less_ours(void)
 static void note(void *ctx, const struct coord_log_record *record)
 {
     struct fleet *fleet = ctx;
+    if (fleet->log_bytes > sizeof fleet->log - 1024) { /* the last records tell most */
+        fleet->log_bytes -= sizeof fleet->log / 2;
+        memmove(fleet->log, fleet->log + sizeof fleet->log / 2, fleet->log_bytes + 1);
+    }
     const size_t room = sizeof fleet->log - fleet->log_bytes;
     const int bytes = snprintf(fleet->log + fleet->log_bytes, room, "%s %s: %s\n",
                                coord_err_name(record->code), record->subject, record->text);
@@ -90,6 +94,7 @@ struct fleet_member *fleet_add(struct fleet *fleet, const struct fleet_member_op
 
 static void tell(const struct fleet *fleet)
 {
+    print_message("%s", fleet->log);
     print_message("the wall clock moved by %lld ms against ours\n",
                   wall_less_ours() - fleet->wall_ms);
     for (size_t i = 0; i < fleet->count; i++) {
@@ -107,7 +112,6 @@ static void tell(const struct fleet *fleet)
                           (long long)m->lease->try_at - (long long)fleet_now());
         }
     }
-    print_message("%s", fleet->log);
 }
 
 static uint64_t highest_fence(const struct fleet *fleet, const char *name)

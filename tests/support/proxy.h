@@ -23,7 +23,7 @@ struct proxy_pair {
     bool keep_reply;
     bool double_reply;
     size_t kept_bytes;
-    char kept[1024];
+    char kept[PROXY_HELD / 4];
     size_t held_bytes;
     char held[PROXY_HELD];
 };
