@@ -305,7 +305,8 @@ QUICK := $(call of_kind,unit) $(filter %memory,$(call of_kind,contract))
 # From what needs little to what needs much, so that the first failure is the plainest.
 THOROUGH := $(foreach kind,unit contract trace sim fault integration,$(call of_kind,$(kind)))
 
-.PHONY: tests check test check-sim check-backends sim bench deps demo _check _test _demo
+.PHONY: tests check test check-sim check-backends interop sim bench deps demo
+.PHONY: _check _test _check-backends _interop _demo
 tests: $(TEST_BINS) $(REPLAYS) $(VECTORS) $(SIM) ## build the tests without running them
 
 deps: ## install what building and testing need (DEPS=no: only say so)
@@ -334,6 +335,12 @@ check-backends: ## the tests that need a server: contract, fault, integration
 	@$(MAKE) _check-backends
 _check-backends: all tests
 	@$(RUN) $(call items,$(foreach kind,contract fault integration,$(call of_kind,$(kind))))
+
+interop: ## with eventsource-py: its messages over Redis, its suite for electors (PYTHON=PATH)
+	$(call with_deps,test)
+	@$(MAKE) _interop
+_interop: lib cli
+	@DEPS='$(DEPS)' PYTHON='$(PYTHON)' $(RUN) 'interop/eventsource: sh tests/interop/run.sh'
 
 SMOKE_SEEDS ?= 1000
 SEEDS ?= 20000
