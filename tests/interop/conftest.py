@@ -21,12 +21,17 @@ def postgres_server():
 def pytest_terminal_summary(terminalreporter):
     """The lines with which the tests in C close, too."""
     told = terminalreporter.stats
-    passed, skipped = len(told.get("passed", ())), len(told.get("skipped", ()))
-    failed = len(told.get("failed", ())) + len(told.get("error", ()))
+    passed, skipped = len(told.get("passed", ())), told.get("skipped", ())
+    failed = told.get("failed", []) + told.get("error", [])
     write = terminalreporter.write_line
-    write(f"[==========] {passed + skipped + failed} test(s) run.")
+    for report in skipped:
+        write(f"[  REASON  ] {report.nodeid}: {report.longrepr[2]}")
+    for report in failed:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        write(f"[  FAILED  ] {report.nodeid}: {crash.message.splitlines()[0] if crash else ''}")
+    write(f"[==========] {passed + len(skipped) + len(failed)} test(s) run.")
     write(f"[  PASSED  ] {passed} test(s).")
     if skipped:
-        write(f"[  SKIPPED ] {skipped} test(s).")
+        write(f"[  SKIPPED ] {len(skipped)} test(s).")
     if failed:
-        write(f"[  FAILED  ] {failed} test(s).")
+        write(f"[  FAILED  ] {len(failed)} test(s).")
