@@ -270,6 +270,7 @@ enum coord_err coord_coordinator_handle(struct coord_coordinator *coordinator,
         return COORD_E_BUSY;
     }
     coord__pass(c, now);
+    coord__peer_expect(c, bytes, count);
     enum coord_message_fault fault = coord__message_decode(type, bytes, count, &c->message);
     if (fault != COORD_FAULT_NONE) {
         c->counts.fault[fault]++;

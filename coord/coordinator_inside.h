@@ -8,12 +8,13 @@
 #include "coord/peer_index.h"
 
 enum {
-    COORD__ID_INLINE = 40,  /* an id up to here lies in the record: a UUID does */
-    COORD__CHUNK = 256,     /* records that are allocated at once */
-    COORD__RING = 8,        /* timestamps that are remembered of a peer without seq */
-    COORD__EVENTS = 16,     /* events that wait to be pulled */
-    COORD__EVENTS_EACH = 6, /* that one message can make */
-    COORD__FORGET = 10      /* timeouts until something over is forgotten */
+    COORD__ID_INLINE = 40,   /* an id up to here lies in the record: a UUID does */
+    COORD__CHUNK = 256,      /* records that are allocated at once */
+    COORD__RING = 8,         /* timestamps that are remembered of a peer without seq */
+    COORD__EVENTS = 16,      /* events that wait to be pulled */
+    COORD__EVENTS_EACH = 6,  /* that one message can make */
+    COORD__FORGET = 10,      /* timeouts until something over is forgotten */
+    COORD__PACKED_SHORT = 31 /* bytes of a name whose head is one byte */
 };
 
 /* ---- names and sets of names, each kept once ---- */
@@ -37,7 +38,7 @@ struct coord__set {
     uint32_t count;
     uint32_t packed_bytes;
     uint32_t *names;
-    unsigned char *packed; /* a byte of length and the bytes, for each name in turn */
+    unsigned char *packed; /* the names as elements of an array of msgpack, with shortest heads */
 };
 
 struct coord__names {
@@ -58,6 +59,13 @@ struct coord__names {
 /* The list of a message, packed into `packed` (of `room`). false: it does not fit. */
 bool coord__pack_list(const struct coord_value *subscriptions, unsigned char *packed, size_t room,
                       uint32_t *bytes, uint32_t *count);
+
+/* To the bytes of the name that is next in a packed list, and how many they are. */
+static inline uint32_t coord__packed_next(const unsigned char **at)
+{
+    unsigned head = *(*at)++;
+    return head == 0xd9 ? *(*at)++ : head & COORD__PACKED_SHORT;
+}
 
 /* The set of a packed list with one reference more, or COORD__NO_REF and why. */
 uint32_t coord__set_take(struct coord__names *names, const unsigned char *packed, uint32_t bytes,
@@ -96,15 +104,14 @@ struct coord__peer_extra {
     coord_ms first_heard; /* of this incarnation */
 };
 
-/* 112 bytes. */
+/* 104 bytes; with the index, at its emptiest, 123 for each peer. */
 struct coord__peer {
     coord_ms last_heard;
     uint64_t seq; /* the highest */
     unsigned char incarnation[COORD_OWNER_BYTES];
     struct coord__peer_extra *extra; /* NULL: none of it */
-    uint32_t hash;
-    uint32_t set;      /* COORD__NO_REF: nothing is listed */
-    uint32_t previous; /* in the list of the living or of the dead */
+    uint32_t set;                    /* COORD__NO_REF: nothing is listed */
+    uint32_t previous;               /* in the list of the living or of the dead */
     uint32_t next;
     uint32_t in_flight; /* as far as it fits */
     float load;
@@ -134,6 +141,9 @@ struct coord__peers {
     uint32_t *heap;           /* of leaving peers, the nearest deadline first */
     uint32_t heap_count;
     uint32_t heap_room;
+    const char *expected; /* the id in the message that is handled; NULL: not known */
+    size_t expected_bytes;
+    uint32_t expected_hash;
 };
 
 static inline struct coord__peer *coord__peer_at(const struct coord__peers *peers, uint32_t ref)
@@ -278,6 +288,11 @@ uint32_t coord__peer_add(struct coord_coordinator *c, const char *id, size_t id_
 void coord__peer_free(struct coord_coordinator *c, uint32_t ref);
 uint32_t coord__peer_find(const struct coord_coordinator *c, const char *id, size_t id_bytes,
                           const unsigned char *incarnation);
+/* Who the message is from, found before it is checked: its place comes from memory meanwhile. */
+void coord__peer_expect(struct coord_coordinator *c, const void *bytes, size_t count);
+uint32_t coord__peer_find_expected(const struct coord_coordinator *c, const char *id,
+                                   size_t id_bytes, const unsigned char *incarnation);
+uint32_t coord__peer_hash(const struct coord_coordinator *c, const struct coord__peer *peer);
 struct coord__peer_extra *coord__peer_extra(struct coord_coordinator *c, uint32_t ref);
 void coord__list_add(struct coord__peers *peers, struct coord__list *list, uint32_t ref);
 void coord__list_remove(struct coord__peers *peers, struct coord__list *list, uint32_t ref);
@@ -285,12 +300,14 @@ bool coord__heap_set(struct coord__peers *peers, uint32_t ref, coord_ms deadline
 void coord__heap_remove(struct coord__peers *peers, uint32_t ref);
 void coord__peers_fini(struct coord_coordinator *c);
 
+/* peer_incarnation.c */
+void coord__incarnation(const char *text, size_t bytes, unsigned char *out);
+
 /* coordinator_peers.c: what messages do to them */
 void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *message);
 void coord__notice(struct coord_coordinator *c, const struct coord_message *message);
 void coord__finished(struct coord_coordinator *c, const struct coord_message *message);
 void coord__count_health(struct coord_coordinator *c, uint32_t ref);
-void coord__incarnation(const char *text, size_t bytes, unsigned char *out);
 bool coord__is_self(const struct coord_coordinator *c, const struct coord_message *message,
                     bool *same_incarnation);
 

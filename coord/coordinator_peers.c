@@ -7,40 +7,6 @@
 
 /* ---- who speaks ---- */
 
-/* The value of a digit and 16 more, so that 0 stands for all that is none. */
-static const unsigned char hex_digits[256] = {
-    ['0'] = 16, ['1'] = 17, ['2'] = 18, ['3'] = 19, ['4'] = 20, ['5'] = 21, ['6'] = 22, ['7'] = 23,
-    ['8'] = 24, ['9'] = 25, ['a'] = 26, ['b'] = 27, ['c'] = 28, ['d'] = 29, ['e'] = 30, ['f'] = 31};
-
-/* A foreign text is folded, the same on every host: FNV-1a, twice. */
-static void fold(const char *text, size_t bytes, unsigned char *out)
-{
-    uint64_t half[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x84222325cbf29ce4)};
-    for (size_t i = 0; i < bytes; i++) {
-        half[0] = (half[0] ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
-        half[1] = (half[1] ^ (unsigned char)(text[i] + 1)) * UINT64_C(0x100000001b3);
-    }
-    for (unsigned i = 0; i < COORD_OWNER_BYTES; i++) {
-        out[i] = (unsigned char)(half[i / 8] >> (i % 8 * 8));
-    }
-}
-
-void coord__incarnation(const char *text, size_t bytes, unsigned char *out)
-{
-    unsigned all = 16;
-    if (bytes == COORD_OWNER_HEX - 1) {
-        for (unsigned i = 0; i < COORD_OWNER_BYTES; i++) {
-            unsigned high = hex_digits[(unsigned char)text[2 * i]];
-            unsigned low = hex_digits[(unsigned char)text[2 * i + 1]];
-            all &= high & low;
-            out[i] = (unsigned char)(high << 4 | (low & 0x0f));
-        }
-    }
-    if (bytes != COORD_OWNER_HEX - 1 || all != 16) {
-        fold(text, bytes, out);
-    }
-}
-
 /* NULL: the message has none. */
 static const unsigned char *incarnation_of(const struct coord_value *value, unsigned char *out)
 {
@@ -121,11 +87,17 @@ static bool same_list(const struct coord__set *set, const struct coord_value *su
     struct coord_value name;
     const unsigned char *at = set->packed;
     coord_walk_begin(subscriptions, &walk);
+    if (subscriptions->form == COORD_FORM_MSGPACK &&
+        (size_t)(walk.end - walk.at) == set->packed_bytes &&
+        memcmp(walk.at, set->packed, set->packed_bytes) == 0) {
+        return true; /* written as we write it */
+    }
     while (coord_walk_next(&walk, NULL, &name)) {
-        if (!coord_view_is(&name, (const char *)at + 1, at[0])) {
+        uint32_t bytes = coord__packed_next(&at);
+        if (!coord_view_is(&name, (const char *)at, bytes)) {
             return false;
         }
-        at += at[0] + 1;
+        at += bytes;
     }
     return true;
 }
@@ -221,7 +193,7 @@ static void look_for_twin(struct coord_coordinator *c, uint32_t ref)
 {
     struct coord__peer *peer = coord__peer_at(&c->peers, ref);
     struct coord__peer_extra *extra = coord__peer_extra(c, ref);
-    struct coord__probe probe = coord__index_begin(&c->peers.by_id, peer->hash);
+    struct coord__probe probe = coord__index_begin(&c->peers.by_id, coord__peer_hash(c, peer));
     uint32_t other_ref = COORD__NO_REF;
     while (extra != NULL && (peer->flags & COORD__PEER_TWIN) == 0 &&
            (other_ref = coord__index_next(&c->peers.by_id, &probe)) != COORD__NO_REF) {
@@ -267,7 +239,7 @@ static uint32_t sender(struct coord_coordinator *c, const struct coord_message *
     size_t id_bytes = 0;
     const char *id = id_of(&message->instance_id, room, &id_bytes);
     const unsigned char *incarnation = incarnation_of(&message->incarnation, bytes);
-    uint32_t ref = coord__peer_find(c, id, id_bytes, incarnation);
+    uint32_t ref = coord__peer_find_expected(c, id, id_bytes, incarnation);
     enum coord_refusal why = COORD_REFUSED_NO_MEMORY;
     *new = ref == COORD__NO_REF;
     if (*new) {

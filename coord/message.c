@@ -107,6 +107,9 @@ static struct coord_value subscriptions(struct reader *reader, const struct coor
         note(reader, COORD_FAULT_COUNT);
         return *value;
     }
+    if (value->form == COORD_FORM_MSGPACK && coord__msgpack_names(value, COORD_NAME_MAX)) {
+        return *value;
+    }
     struct coord_walk walk;
     struct coord_value name;
     coord_walk_begin(value, &walk);

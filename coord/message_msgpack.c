@@ -6,19 +6,36 @@
 
 #include <string.h>
 
+#if defined(__GNUC__)
+#define COORD__APART __attribute__((noinline))
+#else
+#define COORD__APART
+#endif
+
 static bool fail(struct coord__scan *scan, enum coord_message_fault fault)
 {
     scan->fault = fault;
     return false;
 }
 
-static uint64_t big_endian(const unsigned char *at, unsigned width)
+static inline uint32_t big_endian_half(const unsigned char *at)
 {
-    uint64_t value = 0;
-    for (unsigned i = 0; i < width; i++) {
-        value = value << 8 | at[i];
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Written out, so that a compiler sees that it is one load. */
+static inline uint64_t big_endian(const unsigned char *at, unsigned width)
+{
+    switch (width) {
+    case 1:
+        return at[0];
+    case 2:
+        return (uint64_t)at[0] << 8 | at[1];
+    case 4:
+        return big_endian_half(at);
+    default:
+        return (uint64_t)big_endian_half(at) << 32 | big_endian_half(at + 4);
     }
-    return value;
 }
 
 /* An unsigned number of 1, 2, 4 or 8 bytes behind the type byte. */
@@ -48,6 +65,13 @@ static inline uint64_t word_at(const unsigned char *at)
     return word;
 }
 
+static inline uint64_t half_at(const unsigned char *at)
+{
+    uint32_t half = 0;
+    memcpy(&half, at, sizeof half);
+    return half;
+}
+
 /* Most texts are short and plain: by words, the last of which may overlap the one before. */
 static inline bool well_formed(const unsigned char *text, size_t count)
 {
@@ -59,6 +83,8 @@ static inline bool well_formed(const unsigned char *text, size_t count)
             seen |= word_at(text + at);
         }
         seen |= word_at(text + last);
+    } else if (count >= sizeof(uint32_t)) {
+        seen = half_at(text) | half_at(text + count - sizeof(uint32_t));
     } else {
         for (size_t at = 0; at < count; at++) {
             seen |= text[at];
@@ -233,9 +259,6 @@ static inline bool take_head(struct coord__scan *scan, struct coord_value *out)
     if ((type & 0xe0) == 0xa0) {
         return take_text(scan, type & 0x1f, out);
     }
-    if (type == 0xd9 && scan->at < scan->end) {
-        return take_text(scan, *scan->at++, out);
-    }
     if (type < 0x80 || type >= 0xe0) {
         out->kind = COORD_KIND_INTEGER;
         out->of.integer = type < 0x80 ? (int64_t)type : (int64_t)type - 256;
@@ -246,6 +269,41 @@ static inline bool take_head(struct coord__scan *scan, struct coord_value *out)
                               out);
     }
     return take_typed(scan, type, out);
+}
+
+/* Most of what a message holds: a text of at most 255 bytes, or a small number. false: it is
+ * something else, or not as it should be, and nothing was taken. */
+static inline bool take_plain(struct coord__scan *scan, struct coord_value *out)
+{
+    const unsigned char *at = scan->at;
+    size_t left = (size_t)(scan->end - at);
+    if (left < 2 || scan->values == 0) {
+        return false;
+    }
+    unsigned type = *at;
+    size_t head = type == 0xd9 ? 2 : 1;
+    size_t count = type == 0xd9 ? at[1] : type & 0x1f;
+    if (type == 0xd9 || (type & 0xe0) == 0xa0) {
+        if (left - head < count || (!scan->checked && !well_formed(at + head, count))) {
+            return false;
+        }
+        out->kind = COORD_KIND_TEXT;
+        out->of.text = (const char *)at + head;
+        out->count = (uint32_t)count;
+    } else if (type < 0x80) {
+        count = 0;
+        out->kind = COORD_KIND_INTEGER;
+        out->of.integer = (int64_t)type;
+    } else {
+        return false;
+    }
+    out->at = at;
+    out->form = COORD_FORM_MSGPACK;
+    out->escaped = false;
+    out->bytes = (uint32_t)(head + count);
+    scan->values--;
+    scan->at = at + head + count;
+    return true;
 }
 
 bool coord__msgpack_head(struct coord__scan *scan, struct coord_value *out)
@@ -284,7 +342,7 @@ static bool scan_within(struct coord__scan *scan, struct nesting *nesting)
             continue;
         }
         struct coord_value value;
-        if (!take_head(scan, &value)) {
+        if (!take_plain(scan, &value) && !take_head(scan, &value)) {
             return false;
         }
         bool key = nesting->map[top] && nesting->left[top] % 2 == 0;
@@ -299,7 +357,8 @@ static bool scan_within(struct coord__scan *scan, struct nesting *nesting)
     return true;
 }
 
-bool coord__msgpack_scan(struct coord__scan *scan, struct coord_value *out)
+/* Apart, so that what is plain needs no frame. */
+COORD__APART static bool scan_other(struct coord__scan *scan, struct coord_value *out)
 {
     if (!take_head(scan, out)) {
         return false;
@@ -312,5 +371,30 @@ bool coord__msgpack_scan(struct coord__scan *scan, struct coord_value *out)
         }
     }
     out->bytes = (uint32_t)(scan->at - out->at);
+    return true;
+}
+
+bool coord__msgpack_scan(struct coord__scan *scan, struct coord_value *out)
+{
+    return take_plain(scan, out) || scan_other(scan, out);
+}
+
+bool coord__msgpack_names(const struct coord_value *array, size_t most)
+{
+    struct coord_walk walk;
+    coord_walk_begin(array, &walk);
+    for (uint32_t i = 0; i < array->count; i++) {
+        unsigned type = *walk.at++;
+        size_t count = type & 0x1f;
+        if (type == 0xd9) {
+            count = *walk.at++;
+        } else if ((type & 0xe0) != 0xa0) {
+            return false;
+        }
+        if (count == 0 || count > most) {
+            return false;
+        }
+        walk.at += count;
+    }
     return true;
 }

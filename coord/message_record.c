@@ -86,19 +86,34 @@ void coord__write_key(struct coord_writer *writer, const char *name)
 
 /* ---- reading ---- */
 
+static inline bool same_word(const char *a, const char *b)
+{
+    uint64_t x = 0;
+    uint64_t y = 0;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x == y;
+}
+
+static inline bool same_half(const char *a, const char *b)
+{
+    uint32_t x = 0;
+    uint32_t y = 0;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x == y;
+}
+
 /* Keys are short: two words, which overlap, say it without a call. */
 static inline bool same_bytes(const char *a, const char *b, size_t count)
 {
-    uint64_t x[2];
-    uint64_t y[2];
-    if (count < sizeof x[0] || count > sizeof x) {
-        return memcmp(a, b, count) == 0;
+    if (count >= 8 && count <= 16) {
+        return same_word(a, b) && same_word(a + count - 8, b + count - 8);
     }
-    memcpy(&x[0], a, sizeof x[0]);
-    memcpy(&y[0], b, sizeof y[0]);
-    memcpy(&x[1], a + count - sizeof x[1], sizeof x[1]);
-    memcpy(&y[1], b + count - sizeof y[1], sizeof y[1]);
-    return x[0] == y[0] && x[1] == y[1];
+    if (count >= 4 && count < 8) {
+        return same_half(a, b) && same_half(a + count - 4, b + count - 4);
+    }
+    return memcmp(a, b, count) == 0;
 }
 
 static inline bool named(const struct coord_value *key, const struct coord__field *field)
@@ -109,19 +124,46 @@ static inline bool named(const struct coord_value *key, const struct coord__fiel
     return key->count == field->bytes && same_bytes(key->of.text, field->name, field->bytes);
 }
 
-/* Writers keep to the order of the table, so the field behind the last one is the likely one. */
 static unsigned find_field(const struct coord_value *key, const struct coord__field *fields,
-                           unsigned count, unsigned likely)
+                           unsigned count)
 {
-    if (likely < count && named(key, &fields[likely])) {
-        return likely;
-    }
     for (unsigned i = 0; i < count; i++) {
         if (named(key, &fields[i])) {
             return i;
         }
     }
     return count;
+}
+
+/* Past the key of that very field, where the next bytes are it. */
+static inline bool pass_key(struct coord__scan *scan, const struct coord__field *field)
+{
+    const unsigned char *at = scan->at;
+    if ((size_t)(scan->end - at) <= field->bytes || *at != (0xa0U | field->bytes) ||
+        scan->values == 0 || !same_bytes((const char *)at + 1, field->name, field->bytes)) {
+        return false;
+    }
+    scan->values--;
+    scan->at = at + 1 + field->bytes;
+    return true;
+}
+
+/* The field of the key that is next; `count`: an unknown one; more: the scan has failed. */
+static unsigned take_key(struct coord__scan *scan, const struct coord__field *fields,
+                         unsigned count, unsigned likely)
+{
+    struct coord_value key;
+    if (likely < count && pass_key(scan, &fields[likely])) {
+        return likely;
+    }
+    if (!coord__msgpack_head(scan, &key)) {
+        return count + 1;
+    }
+    if (key.kind != COORD_KIND_TEXT) {
+        scan->fault = COORD_FAULT_BAD_KEY;
+        return count + 1;
+    }
+    return find_field(&key, fields, count);
 }
 
 static enum coord_message_fault read_msgpack(struct coord__scan *scan, struct coord_record *out)
@@ -135,19 +177,12 @@ static enum coord_message_fault read_msgpack(struct coord__scan *scan, struct co
     }
     unsigned count = 0;
     const struct coord__field *fields = coord__fields(out->type, &count);
-    unsigned likely = 0;
+    unsigned likely = 0; /* writers keep to the order of the table */
     scan->depth = 1;
     for (uint32_t i = 0; i < head.count; i++) {
-        struct coord_value key;
-        if (!coord__msgpack_head(scan, &key)) {
-            return scan->fault;
-        }
-        if (key.kind != COORD_KIND_TEXT) {
-            return COORD_FAULT_BAD_KEY;
-        }
         struct coord_value skipped;
-        unsigned at = find_field(&key, fields, count, likely);
-        if (!coord__msgpack_scan(scan, at < count ? &out->field[at] : &skipped)) {
+        unsigned at = take_key(scan, fields, count, likely);
+        if (at > count || !coord__msgpack_scan(scan, at < count ? &out->field[at] : &skipped)) {
             return scan->fault;
         }
         likely = at + 1;
@@ -170,14 +205,12 @@ static enum coord_message_fault read_json(const void *bytes, size_t count, struc
     struct coord_walk walk;
     struct coord_value key;
     struct coord_value value;
-    unsigned likely = 0;
     coord_walk_begin(&whole, &walk);
     while (coord_walk_next(&walk, &key, &value)) {
-        unsigned at = find_field(&key, table, fields, likely);
+        unsigned at = find_field(&key, table, fields);
         if (at < fields) {
             out->field[at] = value;
         }
-        likely = at + 1;
     }
     return COORD_FAULT_NONE;
 }

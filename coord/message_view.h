@@ -171,6 +171,10 @@ bool coord__msgpack_head(struct coord__scan *scan, struct coord_value *out);
 bool coord__msgpack_scan(struct coord__scan *scan, struct coord_value *out);
 bool coord__json_scan(struct coord__scan *scan, struct coord_value *out);
 
+/* Does an array of msgpack that was checked hold nothing but texts of 1 to `most` bytes, each with
+ * the shortest head or one of a byte? false may also mean that another head is used. */
+bool coord__msgpack_names(const struct coord_value *array, size_t most);
+
 /* To the next value within an array or map of JSON: past blanks, commas and colons. */
 const unsigned char *coord__json_gap(const unsigned char *at, const unsigned char *end);
 

@@ -129,12 +129,17 @@ static bool same_incarnation(const struct coord__peer *peer, const unsigned char
     return has && memcmp(peer->incarnation, incarnation, COORD_OWNER_BYTES) == 0;
 }
 
-/* Without an incarnation: the one that was heard last. */
-uint32_t coord__peer_find(const struct coord_coordinator *c, const char *id, size_t id_bytes,
-                          const unsigned char *incarnation)
+/* The index has it; in the record it would be a tenth of what a peer takes. */
+uint32_t coord__peer_hash(const struct coord_coordinator *c, const struct coord__peer *peer)
 {
-    struct coord__probe probe =
-        coord__index_begin(&c->peers.by_id, coord__hash(c->config.seed, id, id_bytes));
+    return coord__hash(c->config.seed, coord__peer_id(peer), peer->id_bytes);
+}
+
+/* Without an incarnation: the one that was heard last. */
+static uint32_t find(const struct coord_coordinator *c, uint32_t hash, const char *id,
+                     size_t id_bytes, const unsigned char *incarnation)
+{
+    struct coord__probe probe = coord__index_begin(&c->peers.by_id, hash);
     uint32_t best = COORD__NO_REF;
     coord_ms heard = 0;
     for (;;) {
@@ -154,6 +159,42 @@ uint32_t coord__peer_find(const struct coord_coordinator *c, const char *id, siz
             heard = peer->last_heard;
         }
     }
+}
+
+uint32_t coord__peer_find(const struct coord_coordinator *c, const char *id, size_t id_bytes,
+                          const unsigned char *incarnation)
+{
+    return find(c, coord__hash(c->config.seed, id, id_bytes), id, id_bytes, incarnation);
+}
+
+/* Whatever is read here is checked later: it says where to look, and nothing else. */
+void coord__peer_expect(struct coord_coordinator *c, const void *bytes, size_t count)
+{
+    static const char key[] = "\xabinstance_id"; /* the first one, as everybody writes it */
+    const unsigned char *at = (const unsigned char *)bytes + sizeof key;
+    struct coord__peers *peers = &c->peers;
+    peers->expected = NULL;
+    if (count < sizeof key + 2 || memcmp(at - sizeof key + 1, key, sizeof key - 1) != 0) {
+        return;
+    }
+    size_t head = *at == 0xd9 ? 2 : 1;
+    size_t id_bytes = *at == 0xd9 ? at[1] : *at & 0x1f;
+    if (id_bytes > count - sizeof key - head) {
+        return;
+    }
+    peers->expected = (const char *)at + head;
+    peers->expected_bytes = id_bytes;
+    peers->expected_hash = coord__hash(c->config.seed, peers->expected, id_bytes);
+    coord__index_fetch(&peers->by_id, peers->expected_hash);
+}
+
+uint32_t coord__peer_find_expected(const struct coord_coordinator *c, const char *id,
+                                   size_t id_bytes, const unsigned char *incarnation)
+{
+    if (id != c->peers.expected || id_bytes != c->peers.expected_bytes) {
+        return coord__peer_find(c, id, id_bytes, incarnation);
+    }
+    return find(c, c->peers.expected_hash, id, id_bytes, incarnation);
 }
 
 static uint32_t take_record(struct coord__peers *peers)
@@ -256,7 +297,6 @@ uint32_t coord__peer_add(struct coord_coordinator *c, const char *id, size_t id_
         give_record(&c->peers, ref);
         return COORD__NO_REF;
     }
-    peer->hash = hash;
     peer->set = COORD__NO_REF;
     peer->flags = (uint16_t)(COORD__PEER_USED | (others > 0 ? COORD__PEER_SHARED : 0) |
                              (incarnation != NULL ? COORD__PEER_INCARNATION : 0));
@@ -289,7 +329,7 @@ void coord__peer_free(struct coord_coordinator *c, uint32_t ref)
     struct coord__peer *peer = coord__peer_at(&c->peers, ref);
     COORD_ASSERT((peer->flags & COORD__PEER_COUNTED) == 0);
     coord__heap_remove(&c->peers, ref);
-    coord__index_remove(&c->peers.by_id, peer->hash, ref);
+    coord__index_remove(&c->peers.by_id, coord__peer_hash(c, peer), ref);
     coord__set_drop(&c->names, peer->set);
     free_id(peer);
     free(peer->extra);

@@ -45,6 +45,19 @@ void coord__index_remove(struct coord__index *index, uint32_t hash, uint32_t ref
 
 void coord__index_fini(struct coord__index *index);
 
+/* Ask memory for the place that a search will begin at. */
+static inline void coord__index_fetch(const struct coord__index *index, uint32_t hash)
+{
+#if defined(__GNUC__)
+    if (index->slots != NULL) {
+        __builtin_prefetch(&index->slots[hash & index->mask]);
+    }
+#else
+    (void)index;
+    (void)hash;
+#endif
+}
+
 static inline struct coord__probe coord__index_begin(const struct coord__index *index,
                                                      uint32_t hash)
 {

@@ -16,10 +16,15 @@ bool coord__pack_list(const struct coord_value *subscriptions, unsigned char *pa
     coord_walk_begin(subscriptions, &walk);
     while (coord_walk_next(&walk, NULL, &name)) {
         size_t length = name.escaped ? coord_view_text(&name, NULL, 0) : name.count;
-        if (length > COORD_NAME_MAX || room - used < length + 1) {
+        if (length > COORD_NAME_MAX || room - used < length + 2) {
             return false;
         }
-        packed[used++] = (unsigned char)length;
+        if (length <= COORD__PACKED_SHORT) {
+            packed[used++] = (unsigned char)(0xa0 | length);
+        } else {
+            packed[used++] = 0xd9;
+            packed[used++] = (unsigned char)length;
+        }
         (void)coord_view_text(&name, (char *)packed + used, length);
         used += length;
         (*count)++;
@@ -173,7 +178,8 @@ static bool fill_set(struct coord__names *names, struct coord__set *set, uint32_
 {
     const unsigned char *at = set->packed;
     while (set->count < count) {
-        uint32_t name = coord__name_take(names, (const char *)at + 1, at[0], why);
+        uint32_t bytes = coord__packed_next(&at);
+        uint32_t name = coord__name_take(names, (const char *)at, bytes, why);
         if (name != COORD__NO_REF && !join(names, name, ref)) {
             coord__name_drop(names, name);
             *why = COORD_REFUSED_NO_MEMORY;
@@ -186,7 +192,7 @@ static bool fill_set(struct coord__names *names, struct coord__set *set, uint32_
             return false;
         }
         set->names[set->count++] = name;
-        at += at[0] + 1;
+        at += bytes;
     }
     return true;
 }

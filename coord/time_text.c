@@ -285,15 +285,29 @@ static size_t character_bytes(char first)
     return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
-/* Digits where the pattern has '0', the same character elsewhere. */
-static bool matches(const char *text, const char *pattern, size_t bytes)
+/* Are eight bytes digits where the pattern has '0', and the same as there elsewhere? A digit less
+ * '0' is below ten, and what is the same is zero: with the pattern's `most` added no byte of that
+ * reaches 0x80. */
+static inline bool matches(const char *text, const char *pattern, const char *most)
 {
-    bool same = true;
-    for (size_t i = 0; i < bytes; i++) {
-        bool number = text[i] >= '0' && text[i] <= '9';
-        same &= pattern[i] == '0' ? number : text[i] == pattern[i];
-    }
-    return same;
+    uint64_t bytes = 0;
+    uint64_t wanted = 0;
+    uint64_t add = 0;
+    memcpy(&bytes, text, sizeof bytes);
+    memcpy(&wanted, pattern, sizeof wanted);
+    memcpy(&add, most, sizeof add);
+    bytes ^= wanted;
+    return (((bytes + add) | bytes) & UINT64_C(0x8080808080808080)) == 0;
+}
+
+/* "0000-00-00T00:00:00.000000+00:00" with digits for the zeros before the offset. */
+static bool is_stamp(const char *text)
+{
+    /* 0x76 is 0x7f - 9, which a digit may be; 0x7f leaves room for nothing. */
+    return matches(text, "0000-00-", "\x76\x76\x76\x76\x7f\x76\x76\x7f") &&
+           matches(text + 8, "00T00:00", "\x76\x76\x7f\x76\x76\x7f\x76\x76") &&
+           matches(text + 16, ":00.0000", "\x7f\x76\x76\x7f\x76\x76\x76\x76") &&
+           matches(text + 24, "00+00:00", "\x76\x76\x7f\x7f\x7f\x7f\x7f\x7f");
 }
 
 static int pair(const char *text)
@@ -304,8 +318,7 @@ static int pair(const char *text)
 /* What our own messages have, without looking at any other form. */
 static bool parse_stamp(const char *text, size_t bytes, struct coord_time *out)
 {
-    static const char pattern[] = "0000-00-00T00:00:00.000000+";
-    if (bytes != 32 || memcmp(text + 26, "+00:00", 6) != 0 || !matches(text, pattern, 26)) {
+    if (bytes != 32 || !is_stamp(text)) {
         return false;
     }
     int year = pair(text) * 100 + pair(text + 2);

@@ -137,6 +137,31 @@ static void test_time_text__days_come_back(void **state)
     }
 }
 
+/* The form of our own stamps is read by words. With seconds in the offset it is read as any other
+ * form is; whatever byte stands in whatever place, both say the same. */
+static void test_time_text__a_stamp_is_read_as_any_other_form(void **state)
+{
+    (void)state;
+    static const char stamps[][33] = {"2026-03-01T12:34:56.789012+00:00",
+                                      "1999-12-31T23:59:59.999999+00:00"};
+    for (unsigned i = 0; i < sizeof stamps / sizeof stamps[0]; i++) {
+        for (unsigned at = 0; at < 26; at++) {
+            for (unsigned byte = 1; byte < 0x80; byte++) {
+                char text[64];
+                struct coord_time fast = {0, 0, false};
+                struct coord_time slow = {0, 0, false};
+                memcpy(text, stamps[i], sizeof stamps[i]);
+                text[at] = (char)byte;
+                bool taken = coord_time_text_parse(text, 32, &fast);
+                memcpy(text + 32, ":00", 4);
+                assert_int_equal(coord_time_text_parse(text, 35, &slow), taken);
+                assert_int_equal(fast.face_us, slow.face_us);
+                assert_int_equal(fast.naive, slow.naive);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_time_text__the_ends_of_the_calendar),
         cmocka_unit_test(test_time_text__a_stamp_always_has_six_digits),
         cmocka_unit_test(test_time_text__days_come_back),
+        cmocka_unit_test(test_time_text__a_stamp_is_read_as_any_other_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
