@@ -109,11 +109,13 @@ static const char acquire_body[] = CLOCK NUMBER RUN LINE OWES WORTH
     "  end\n"
     "  if a > attempt then return {5, now} end\n"
     "  local debt = owes(r, f)\n"
-    "  if a == attempt and debt >= 0 then\n"
+    /* A lost reply. A server that came back with an older state may hold again what had lapsed,
+     * while another has led since: that is not given again. */
+    "  if a == attempt and debt >= 0 and tonumber(f) >= seen and r[3] == this_run() then\n"
     "    call('PEXPIRE', KEYS[1], ttl)\n"
     "    return {1, now, tonumber(f), debt}\n"
     "  end\n"
-    /* An attempt of ours that was given up. Its debt passes on; without it all may be owed. */
+    /* An attempt of ours that is over. Its debt passes on; without it all may be owed. */
     "  sound = debt >= 0\n"
     "else\n"
     /* It ended, or was undone before it came: a late one must not make an unknown lease. */
@@ -141,9 +143,9 @@ static const char acquire_body[] = CLOCK NUMBER RUN LINE OWES WORTH
     "call('HSET', KEYS[2], 'v', '1', 'fence', text, 'run', run, 'lease', ARGV[3],\n"
     "  'debt', ('%.0f'):format(owed), 'owner', owner, 'attempt', ARGV[2],\n"
     "  'state', 'granted', 'to', '')\n"
-    "local start = 'coord1 ' .. text .. ' ' .. ARGV[2] .. ' ' .. owner .. ' ' .. ARGV[3]\n"
-    "local who = (' %.0f %d '):format(now, #ARGV[5]) .. ARGV[5] .. ARGV[6]\n"
-    "call('SET', KEYS[1], start .. who, 'PX', ttl)\n"
+    "local start = ('coord1 %s %s %s %s %.0f %d '):format(text, ARGV[2], owner, ARGV[3], now,\n"
+    "  #ARGV[5])\n"
+    "call('SET', KEYS[1], start .. ARGV[5] .. ARGV[6], 'PX', ttl)\n"
     "if kept == 0 then call('PEXPIRE', KEYS[2], " KEEP ") end\n"
     "return {1, now, fence, owed}\n";
 
@@ -256,7 +258,7 @@ static const char init_body[] = CLOCK NUMBER RUN LINE OWES WORTH
 
 static const struct coord__redis_script scripts[] = {
     [COORD_VERB_ACQUIRE] = {acquire_body,
-                            "67b024da533e4f55a9237d48527cfe990bf36068",
+                            "8d62c91de11780459c72db72165edd90ffaa5150",
                             2,
                             {"lease", "fence", NULL}},
     [COORD_VERB_RENEW] = {renew_body,

@@ -79,6 +79,24 @@ static void test_acquire__again_by_the_same_attempt_keeps_the_fence_and_the_debt
     assert_true(script_integer(f, "PTTL", 0) > 2000); /* a new expiry as well */
 }
 
+/* A replica that lagged and whose clock was behind: a lease lives again that had lapsed. */
+static void test_acquire__again_is_a_new_term_where_an_older_state_came_back(void **state)
+{
+    struct script_world *f = *state;
+    const struct script_answer first = script_acquire(f, ANNA, 1);
+    const unsigned long long later = (unsigned long long)first.number[0] + 1;
+    const struct script_answer behind = script_acquire_as(
+        f, &(struct script_candidate){.owner = ANNA, .attempt = 1, .seen = later});
+    assert_int_equal(behind.status, COORD_GRANTED);
+    assert_true(behind.number[0] > (long long)later);
+    script_renew(f, ANNA, 1, behind.number[0], "led");
+    script_of_another_run(f);
+    const struct script_answer other = script_acquire(f, ANNA, 1);
+    assert_int_equal(other.status, COORD_GRANTED);
+    assert_true(other.number[0] > behind.number[0]);
+    assert_int_equal(other.number[1], SCRIPT_TTL); /* the first of them owed nothing */
+}
+
 static void test_acquire__by_a_later_attempt_of_the_owner_gets_a_new_fence_and_the_debt(
     void **state)
 {
@@ -328,6 +346,7 @@ int main(int argc, char **argv)
         CASE(test_acquire__of_a_new_name_is_clear_on_a_server_older_than_the_lease),
         CASE(test_acquire__with_no_record_owes_a_lease_to_who_has_seen_the_name),
         PRIVATE_CASE(test_acquire__again_by_the_same_attempt_keeps_the_fence_and_the_debt),
+        PRIVATE_CASE(test_acquire__again_is_a_new_term_where_an_older_state_came_back),
         PRIVATE_CASE(test_acquire__by_a_later_attempt_of_the_owner_gets_a_new_fence_and_the_debt),
         CASE(test_acquire__over_an_own_lease_without_its_record_owes_again),
         CASE(test_acquire__by_an_earlier_attempt_than_the_lease_holds_is_dead),

@@ -130,8 +130,8 @@ static void check_fence(struct sim_process *process, uint64_t fence)
         .fence = fence, .order = sim_check_order(process, fence), .process = process->index};
     for (unsigned i = 0; i < check->led_count; i++) {
         const struct sim_led *former = &check->led[i];
-        if (former->order < led.order && former->fence >= led.fence && !check->fence_void &&
-            promised(world)) {
+        const bool counts = former->order < led.order || promised(world);
+        if (former->fence >= led.fence && counts && !check->fence_void) {
             sim_broke(world, SIM_E2, "p%u leads with fence %" PRIu64 ", p%u did with %" PRIu64,
                       led.process, led.fence, former->process, former->fence);
         }

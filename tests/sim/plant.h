@@ -88,6 +88,9 @@
       "a grant over one's own dead attempt is clear")                                              \
     X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000,  \
       "a grant that is given again is clear")                                                      \
+    X(REGRANT_ANY_RUN, "regrant-any-run", SIM_STORE_REDIS,                                         \
+      SIM_FAULT_PROMOTE | SIM_FAULT_JUMP | SIM_FAULT_STALL | SIM_FAULT_PAUSE, 200000,              \
+      "a grant is given again by a server that came back with an older state")                     \
     X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000,   \
       "a grant that is given again is not prolonged")                                              \
     X(ONE_LOCK, "one-lock", SIM_STORE_FILE, SIM_FAULT_PAUSE | SIM_FAULT_KILL, 1000,                \

@@ -182,6 +182,18 @@ static coord_ms owes(const struct sim_redis *redis)
                                                                           : COORD_NEVER;
 }
 
+/*
+ * A lost reply: the grant stands, unless the server came back with an older state, in which a lease
+ * may live again that had lapsed, and another have led since.
+ */
+static bool given_again(const struct sim_redis *redis, const struct sim_redis_call *call)
+{
+    const struct sim_redis_lease *lease = &redis->data.lease;
+    const bool same = redis->data.record.run == run_of(redis) && call->seen <= lease->fence;
+    return lease->attempt == call->attempt && owes(redis) != COORD_NEVER &&
+           (same || sim_planted(SIM_PLANT_REGRANT_ANY_RUN));
+}
+
 static void acquire_held(struct sim_redis *redis, const struct sim_redis_call *call, sim_us at,
                          struct sim_redis_answer *answer)
 {
@@ -193,7 +205,8 @@ static void acquire_held(struct sim_redis *redis, const struct sim_redis_call *c
         answer->retry_in = remaining(redis, at);
     } else if (lease->attempt > call->attempt && !sim_planted(SIM_PLANT_UNORDERED)) {
         answer->outcome = COORD_DEAD_ATTEMPT;
-    } else if (lease->attempt == call->attempt && debt != COORD_NEVER) {
+    } else if (given_again(redis, call)) {
+        answer->granted_anew = redis->data.record.run != run_of(redis);
         answer->outcome = COORD_GRANTED;
         answer->fence = lease->fence;
         answer->owed = sim_planted(SIM_PLANT_REGRANT_CLEAR) ? 0 : debt;

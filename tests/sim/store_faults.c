@@ -37,10 +37,7 @@ static void judge_fences(struct sim_world *world)
     }
 }
 
-/*
- * Data is lost; where the members' leases differ nothing is promised for one lease. Where the
- * clock has stepped back an older state has leases in it that outlive what was promised of them.
- */
+/* Data is lost; where the members' leases differ nothing is promised for one lease. */
 void sim_lose(struct sim_world *world)
 {
     world->check.losses++;
@@ -48,9 +45,6 @@ void sim_lose(struct sim_world *world)
     judge_fences(world);
     if (mixed_leases(world)) {
         world->check.void_until = world->now + window(world);
-    }
-    if (world->store == SIM_STORE_REDIS && world->check.stepped_us > 0) {
-        world->check.void_until = SIM_NEVER;
     }
 }
 
@@ -131,8 +125,11 @@ static void promote(struct sim_world *world)
         sim_net_crash(world);
     }
     sim_lose(world);
+    /* It has a clock of its own, and may have been behind all the time. */
+    const bool behind = sim_has(world, SIM_FAULT_JUMP) && sim_chance(&world->random, 1, 2);
+    const coord_ms most = behind ? 2 * world->profile.lease_max : 4;
+    sim_clock_steps(world, 2000 - (int64_t)sim_below(&world->random, most * 1000));
     sim_redis_promote(&net->redis, &net->snapshot, world->now);
-    sim_clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
 }
 
 static void redis_suffers(struct sim_world *world, enum sim_fault fault)
