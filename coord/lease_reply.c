@@ -161,7 +161,8 @@ static void acquire_replied(struct coord_lease *lease, const struct coord_reques
 
 /*
  * What looks taken for longer than it can be, as the store's clock stepped back, is set right by
- * an attempt and never by a look: somebody has to make one, of whatever rank.
+ * an attempt and never by a look: somebody has to make one, of whatever rank, and at once. It
+ * jumps no queue: the lease falls free one lease later, and then the ranks count.
  */
 static coord_ms claim_in(const struct coord_lease *lease, const struct coord_reply *reply,
                          coord_ms delay)
@@ -171,7 +172,7 @@ static coord_ms claim_in(const struct coord_lease *lease, const struct coord_rep
     }
     const bool too_long =
         reply->retry_in != COORD_NEVER && reply->retry_in > lease->config.timing.lease;
-    return too_long ? lease->config.timing.lease : COORD_NEVER;
+    return COORD__RULE(tries_what_is_held_too_long, too_long) ? 0 : COORD_NEVER;
 }
 
 static void observe_replied(struct coord_lease *lease, const struct coord_reply *reply)

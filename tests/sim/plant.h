@@ -81,6 +81,8 @@
       "no record is clear for one who has seen a fence")                                           \
     X(LONG_LIFE, "long-life", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL, 5000,              \
       "a lease that outlives what was asked for is not cut")                                       \
+    X(LOOKS_FOR_EVER, "looks-for-ever", SIM_STORE_REDIS, SIM_FAULT_JUMP | SIM_FAULT_KILL, 100000,  \
+      "those of a worse rank only look at a lease that lives for too long")                        \
     X(LONG_RESERVE, "long-reserve", SIM_STORE_REDIS,                                               \
       SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000,                               \
       "a reservation that outlives what was asked for is not cut")                                 \

@@ -33,6 +33,7 @@
 #define SIM_RULE_renewal_counts_from_sending(e) SIM_RULE(ANCHOR_AT_REPLY, lease->now, e)
 #define SIM_RULE_jump_makes_owed(e)             SIM_RULE(JUMP_IGNORED, false, e)
 #define SIM_RULE_attempt_dies_with_its_undo(e)  SIM_RULE(UNDONE_LIVES, 0, e)
+#define SIM_RULE_tries_what_is_held_too_long(e) SIM_RULE(LOOKS_FOR_EVER, false, e)
 
 /* electors/file_take.c */
 #define SIM_RULE_slot_has_no_former_writer(e)    SIM_RULE(SLOT_STOLEN, false, e)
