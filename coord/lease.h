@@ -181,7 +181,7 @@ COORD_API void coord_lease_init(struct coord_lease *lease, const struct coord_le
  * Stand for election from now on, also again after each lost term. Ends a withdrawal.
  *
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guarantees.md#e7, tests/unit/test_lease.c.
+ * Source: docs/guarantees.md#e7, tests/unit/test_lease_candidate.c.
  */
 COORD_API void coord_lease_stand(struct coord_lease *lease, coord_ms now);
 
@@ -190,7 +190,7 @@ COORD_API void coord_lease_stand(struct coord_lease *lease, coord_ms now);
  * coord_lease_settled() for the end of it.
  *
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guarantees.md#e6, tests/unit/test_lease.c.
+ * Source: docs/guarantees.md#e6, tests/unit/test_lease_stop.c.
  */
 COORD_API void coord_lease_withdraw(struct coord_lease *lease, coord_ms now);
 
@@ -200,7 +200,7 @@ COORD_API void coord_lease_withdraw(struct coord_lease *lease, coord_ms now);
  * @param to  escaped identity of the preferred successor, copied; NULL: anyone.
  * @return    COORD_OK, or COORD_E_NOT_LEADER: nothing changes.
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guarantees.md#step-down, tests/unit/test_lease.c.
+ * Source: docs/guarantees.md#step-down, tests/unit/test_lease_stop.c.
  */
 COORD_API COORD_MUST_CHECK enum coord_err coord_lease_step_down(struct coord_lease *lease,
                                                                 const char *to, coord_ms now);
@@ -209,7 +209,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_lease_step_down(struct coord_lea
  * Pause or resume candidacy. A running term goes on; one that waits is given up.
  *
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#pause, tests/unit/test_lease.c.
+ * Source: docs/guide.md#pause, tests/unit/test_lease_stop.c.
  */
 COORD_API void coord_lease_pause(struct coord_lease *lease, bool paused, coord_ms now);
 
@@ -217,7 +217,7 @@ COORD_API void coord_lease_pause(struct coord_lease *lease, bool paused, coord_m
  * Tell how the host is. A sick one steps down and does not stand until it is well.
  *
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#health, tests/unit/test_lease.c.
+ * Source: docs/guide.md#health, tests/unit/test_lease_stop.c.
  */
 COORD_API void coord_lease_health(struct coord_lease *lease, bool healthy, coord_ms now);
 
@@ -226,7 +226,7 @@ COORD_API void coord_lease_health(struct coord_lease *lease, bool healthy, coord
  *
  * @param term  from an edge or a claim; any other term is ignored. A running term ends with it.
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guarantees.md#e6, tests/unit/test_lease.c.
+ * Source: docs/guarantees.md#e6, tests/unit/test_lease_stop.c.
  */
 COORD_API void coord_lease_acknowledge(struct coord_lease *lease, uint64_t term, coord_ms now);
 
@@ -246,7 +246,7 @@ COORD_API void coord_lease_lost(struct coord_lease *lease, const struct coord_er
  * @param query  copied; its texts are kept until the answer. Only the verb's own fields are read.
  * @return       COORD_OK, or COORD_E_BUSY while another query runs.
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/architecture.md#lease, tests/unit/test_lease.c.
+ * Source: docs/architecture.md#lease, tests/unit/test_lease_candidate.c.
  */
 COORD_API COORD_MUST_CHECK enum coord_err coord_lease_query(struct coord_lease *lease,
                                                             const struct coord_request *query,
@@ -291,7 +291,7 @@ COORD_API struct coord_claim coord_lease_claim(const struct coord_lease *lease, 
  *
  * @return  false: none.
  * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
- * Source: docs/guarantees.md#e4, tests/unit/test_lease.c.
+ * Source: docs/guarantees.md#e4, tests/unit/test_lease_stop.c.
  */
 COORD_API bool coord_lease_next_edge(struct coord_lease *lease, struct coord_edge *out);
 

@@ -1,46 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tests/unit/test_lease_regress.c - what the simulator has found in the lease machine, by cause.
  */
-#include "coord/lease.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-enum {
-    L = 3000,
-    START = 100000
-};
-
-struct bench {
-    struct coord_lease lease;
-    struct coord_request request;
-    coord_ms now;
-};
-
-static void begin(struct bench *b, unsigned rank)
-{
-    struct coord_lease_config config = {.rank = rank, .explicit_ack = true, .seed = 7};
-    assert_int_equal(coord_timing_derive(L, 0, &config.timing, NULL), COORD_OK);
-    b->now = START;
-    coord_lease_init(&b->lease, &config, b->now);
-    coord_lease_stand(&b->lease, b->now);
-}
-
-static void answer(struct bench *b, struct coord_reply reply)
-{
-    b->now++;
-    reply.id = b->request.id;
-    coord_lease_reply(&b->lease, &reply, b->now);
-}
-
-static void ask(struct bench *b, enum coord_verb verb)
-{
-    assert_true(coord_lease_next(&b->lease, b->now, &b->request));
-    assert_int_equal(b->request.verb, verb);
-}
+#include "tests/unit/lease_bench.h"
 
 static void tell_edges(struct bench *b)
 {
@@ -50,42 +11,34 @@ static void tell_edges(struct bench *b)
     }
 }
 
-static void lead(struct bench *b)
-{
-    ask(b, COORD_VERB_ACQUIRE);
-    answer(b, (struct coord_reply){.outcome = COORD_GRANTED, .fence = 7});
-    tell_edges(b);
-    assert_true(coord_lease_leading_at(&b->lease, b->now));
-}
-
 /* It was told COORD_OK, and stood again a moment later. */
 static void test_lease__steps_down_though_it_stops_already(void **state)
 {
     (void)state;
     struct bench b;
-    begin(&b, 0);
+    begin(&b, 0, true);
     lead(&b);
     b.now = b.lease.term.soft;
     COORD_IGNORE(coord_lease_tick(&b.lease, b.now), "no request is outstanding");
     tell_edges(&b);
     assert_int_equal(coord_lease_step_down(&b.lease, "b", b.now), COORD_OK);
     coord_lease_acknowledge(&b.lease, 1, b.now);
-    ask(&b, COORD_VERB_RELEASE);
+    expect(&b, COORD_VERB_RELEASE);
     assert_string_equal(b.request.successor, "b");
-    answer(&b, (struct coord_reply){.outcome = COORD_DONE});
+    answer(&b, 1, (struct coord_reply){.outcome = COORD_DONE});
     tell_edges(&b);
     assert_false(coord_lease_next(&b.lease, b.now, &b.request));
     b.now += L / 2;
-    ask(&b, COORD_VERB_ACQUIRE);
+    expect(&b, COORD_VERB_ACQUIRE);
 }
 
 /* Looks until it makes an attempt. @return how long that took. */
 static coord_ms look_until_attempt(struct bench *b, struct coord_reply seen)
 {
     const coord_ms from = b->now;
-    ask(b, COORD_VERB_OBSERVE);
+    expect(b, COORD_VERB_OBSERVE);
     while (b->request.verb == COORD_VERB_OBSERVE && b->now - from < 10 * L) {
-        answer(b, seen);
+        answer(b, 1, seen);
         b->now = coord_lease_deadline(&b->lease);
         assert_true(coord_lease_next(&b->lease, b->now, &b->request));
     }
@@ -99,10 +52,11 @@ static void test_lease__of_a_worse_rank_tries_what_seems_held_for_too_long(void 
     (void)state;
     struct bench b;
     coord_ms for_ms = 0;
-    begin(&b, 2);
+    begin(&b, 2, true);
+    coord_lease_stand(&b.lease, b.now);
     const struct coord_reply held = {.outcome = COORD_HELD, .retry_in = 1000 * L};
     assert_in_range(look_until_attempt(&b, held), 0, 1);
-    answer(&b, held);
+    answer(&b, 1, held);
     assert_int_equal(coord_lease_reason(&b.lease, b.now, &for_ms), COORD_REASON_HELD);
 }
 
@@ -111,10 +65,12 @@ static void test_lease__of_a_worse_rank_leads_in_time_after_a_hold_that_was_too_
 {
     (void)state;
     struct bench b;
-    begin(&b, 3);
+    begin(&b, 3, true);
+    coord_lease_stand(&b.lease, b.now);
     const struct coord_timing *timing = &b.lease.config.timing;
     look_until_attempt(&b, (struct coord_reply){.outcome = COORD_HELD, .retry_in = 1000 * L});
-    answer(&b, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L}); /* the store cut it */
+    answer(&b, 1,
+           (struct coord_reply){.outcome = COORD_HELD, .retry_in = L}); /* the store cut it */
     const coord_ms free_at = b.now + L;
     coord_ms claimed_at = 0;
     while (claimed_at == 0) {
@@ -123,9 +79,9 @@ static void test_lease__of_a_worse_rank_leads_in_time_after_a_hold_that_was_too_
         if (b.request.verb == COORD_VERB_ACQUIRE) {
             claimed_at = b.now;
         } else if (b.now < free_at) {
-            answer(&b, (struct coord_reply){.outcome = COORD_HELD, .retry_in = free_at - b.now});
+            answer(&b, 1, (struct coord_reply){.outcome = COORD_HELD, .retry_in = free_at - b.now});
         } else {
-            answer(&b, (struct coord_reply){.outcome = COORD_FREE});
+            answer(&b, 1, (struct coord_reply){.outcome = COORD_FREE});
         }
     }
     assert_in_range(claimed_at, free_at + 3 * timing->renew, free_at + 3 * timing->renew + L / 3);
@@ -136,10 +92,11 @@ static void test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever(void 
     (void)state;
     struct bench b;
     coord_ms for_ms = 0;
-    begin(&b, 1);
+    begin(&b, 1, true);
+    coord_lease_stand(&b.lease, b.now);
     const struct coord_reply kept = {.outcome = COORD_RESERVED, .retry_in = L / 2};
     assert_in_range(look_until_attempt(&b, kept), L / 2 + b.lease.config.timing.renew, 2 * L);
-    answer(&b, kept);
+    answer(&b, 1, kept);
     assert_int_equal(coord_lease_reason(&b.lease, b.now, &for_ms), COORD_REASON_RESERVED);
 }
 
@@ -148,14 +105,14 @@ static void test_lease__that_holds_nothing_withdraws_without_a_release(void **st
 {
     (void)state;
     struct bench b;
-    begin(&b, 0);
+    begin(&b, 0, true);
     lead(&b);
     coord_lease_acknowledge(&b.lease, 1, b.now);
-    ask(&b, COORD_VERB_RELEASE);
-    answer(&b, (struct coord_reply){.outcome = COORD_DONE});
+    expect(&b, COORD_VERB_RELEASE);
+    answer(&b, 1, (struct coord_reply){.outcome = COORD_DONE});
     tell_edges(&b);
-    ask(&b, COORD_VERB_ACQUIRE);
-    answer(&b, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L});
+    expect(&b, COORD_VERB_ACQUIRE);
+    answer(&b, 1, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L});
     coord_lease_withdraw(&b.lease, b.now);
     assert_true(coord_lease_settled(&b.lease));
     assert_int_equal(b.lease.release, COORD_RELEASE_NONE);
