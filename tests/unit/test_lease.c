@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * tests/unit/test_lease.c - the lease machine, rule by rule: what a grant is worth, and for how long.
+ * tests/unit/test_lease.c - the lease machine, rule by rule: what a grant is worth, and how long.
  */
 #include "tests/unit/lease_bench.h"
 

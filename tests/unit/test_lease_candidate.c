@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/unit/test_lease_candidate.c - the lease machine: how a candidate asks, and what it does with the answers.
+ * tests/unit/test_lease_candidate.c - the lease machine: how a candidate asks, and what it makes
+ * of the answers.
  */
 #include "tests/unit/lease_bench.h"
 
