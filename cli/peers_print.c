@@ -88,7 +88,7 @@ static void put_peer(const struct cli_peers *peers, const struct coord_peer *pee
             peer->is_leader ? "leader" : "", peer->load_factor, (long long)peer->in_flight_count);
     if (peer->status == COORD_PEER_LEAVING) {
         fprintf(out, "[%s", coord_intent_name(peer->intent));
-        if (peer->deadline != COORD_NEVER) {
+        if (peer->deadline < COORD_ENDLESS) {
             fprintf(out, ", %s left", cli_say_time(coord_ms_sub(peer->deadline, peers->now), time));
         }
         fputs("] ", out);
@@ -188,7 +188,7 @@ static void put_leaving(struct coord_writer *w, const struct coord_peer *peer, c
 {
     const bool leaves = peer->status == COORD_PEER_LEAVING || peer->status == COORD_PEER_OVERRUN;
     put_word(w, "intent", leaves ? coord_intent_name(peer->intent) : NULL);
-    if (leaves && peer->deadline != COORD_NEVER) {
+    if (leaves && peer->deadline < COORD_ENDLESS) {
         put_time(w, "deadline", peer->deadline, now);
     } else {
         put_word(w, "deadline", NULL);

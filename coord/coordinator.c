@@ -183,6 +183,10 @@ static void own_heartbeat(struct coord_coordinator *c, const struct coord_messag
         coord__refuse(c, COORD_REFUSED_FORGED_SELF);
         return;
     }
+    if (c->self != COORD__NO_REF && message->seq <= coord__peer_at(&c->peers, c->self)->seq) {
+        coord__refuse(c, COORD_REFUSED_OLD_SEQ); /* a copy says nothing of what we hear now */
+        return;
+    }
     if (!coord__judging(c)) {
         start_anew(c);
     }
@@ -199,6 +203,20 @@ static void own_heartbeat(struct coord_coordinator *c, const struct coord_messag
     coord__count_health(c, c->self);
 }
 
+/* A copy of an order that comes late must not put its deadline off. */
+static void take_order(struct coord_coordinator *c, int64_t from, int64_t until)
+{
+    if (from == c->order_from && until == c->order_until) {
+        coord__refuse(c, COORD_REFUSED_OLD_TIME);
+        return;
+    }
+    c->order_from = from;
+    c->order_until = until;
+    int64_t left = until - from;
+    coord__event(c, COORD_EVENT_ORDER, COORD__NO_REF,
+                 coord_ms_add(c->now, left > 0 ? (coord_ms)(left / 1000) : 0), true);
+}
+
 /* A notice for our id that is not our own is an order to leave. */
 static void take_notice(struct coord_coordinator *c, const struct coord_message *message)
 {
@@ -212,17 +230,19 @@ static void take_notice(struct coord_coordinator *c, const struct coord_message 
         coord__notice(c, message); /* somebody else under our id leaves */
     } else if (message->seq == 0 && !other && !c->config.refuses_orders) {
         int64_t from = message->has_sent_at ? message->sent_at_us : message->at_us;
-        int64_t left = message->completion_us - from;
-        coord__event(c, COORD_EVENT_ORDER, COORD__NO_REF,
-                     coord_ms_add(c->now, left > 0 ? (coord_ms)(left / 1000) : 0), true);
+        take_order(c, from, message->completion_us);
     }
 }
 
 static void take_heartbeat(struct coord_coordinator *c, const struct coord_message *message)
 {
     bool ours = false;
-    if (coord__is_self(c, message, &ours) && ours) {
+    bool self = coord__is_self(c, message, &ours);
+    if (self && ours) {
         own_heartbeat(c, message);
+    } else if (self && message->incarnation.kind != COORD_KIND_TEXT && c->self != COORD__NO_REF &&
+               coord__peer_find(c, c->id, c->id_bytes, NULL) == c->self) {
+        coord__refuse(c, COORD_REFUSED_FORGED_SELF); /* what is said of us, we say ourselves */
     } else {
         coord__heartbeat(c, message);
     }
@@ -315,6 +335,7 @@ void coord_coordinator_lead(struct coord_coordinator *coordinator, bool leading,
         c->highest_fence = fence > c->highest_fence ? fence : c->highest_fence;
         c->table_at = c->now;
         c->table_started = false;
+        c->seq_used = 0;
         coord__reports_led(c);
     }
 }
@@ -352,9 +373,31 @@ static void look_back(struct coord_coordinator *c)
     if (c->now < c->forget_at) {
         return;
     }
-    c->forget_at = coord_ms_add(c->now, c->config.timeout);
-    coord__forget(c);
-    coord__reports_forget(c);
+    bool more = coord__forget(c);
+    c->forget_at = coord_ms_add(c->now, more ? 1 : c->config.timeout);
+    if (!more) {
+        coord__reports_forget(c);
+    }
+}
+
+static bool waiting_event(struct coord_coordinator *c, struct coord_event *out)
+{
+    memset(out, 0, sizeof *out);
+    if (c->event_count == 0) {
+        return coord__report_event(c, out);
+    }
+    struct coord__event event = c->events[c->event_first];
+    c->event_first = (c->event_first + 1) % COORD__EVENTS;
+    c->event_count--;
+    show_event(c, &event, out);
+    return true;
+}
+
+bool coord_coordinator_next_heard(struct coord_coordinator *coordinator, coord_ms now,
+                                  struct coord_event *out)
+{
+    coord__pass(coordinator, now);
+    return waiting_event(coordinator, out);
 }
 
 bool coord_coordinator_next_event(struct coord_coordinator *coordinator, coord_ms now,
@@ -362,22 +405,11 @@ bool coord_coordinator_next_event(struct coord_coordinator *coordinator, coord_m
 {
     struct coord_coordinator *c = coordinator;
     coord__pass(c, now);
-    memset(out, 0, sizeof *out);
-    for (;;) {
-        if (c->event_count > 0) {
-            struct coord__event event = c->events[c->event_first];
-            c->event_first = (c->event_first + 1) % COORD__EVENTS;
-            c->event_count--;
-            show_event(c, &event, out);
+    do {
+        if (waiting_event(c, out)) {
             return true;
         }
-        if (coord__report_event(c, out)) {
-            return true;
-        }
-        if (!coord__pass_deadlines(c) && !coord__pass_silence(c)) {
-            break;
-        }
-    }
+    } while (coord__pass_deadlines(c) || coord__pass_silence(c));
     look_back(c);
     return false;
 }
@@ -410,6 +442,7 @@ coord_ms coord_coordinator_deadline(struct coord_coordinator *coordinator)
         /* Before the first table of a term we have to have listened for one T. */
         coord_ms ready = coord__judging(c) ? coord_ms_add(c->anew, c->config.timeout) : COORD_NEVER;
         at = coord_ms_min(at, c->table_started ? c->table_at : coord_ms_max(c->table_at, ready));
+        at = coord_ms_min(at, c->table_open ? c->part_at : COORD_NEVER);
         at = coord_ms_min(at, c->reports.queue.first != COORD__NO_REF ? ready : COORD_NEVER);
     }
     at = coord_ms_min(at, c->hint_at);

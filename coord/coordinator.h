@@ -44,6 +44,9 @@ struct coord_coordinator_config {
 
 #define COORD_TIMEOUT_DEFAULT 15000
 
+/** The deadline of a peer that leaves, and said that it takes its time. */
+#define COORD_ENDLESS (COORD_NEVER - 1)
+
 #define COORD_COORDINATOR_CONFIG_INIT                                                           \
     {                                                                                           \
         .size = sizeof(struct coord_coordinator_config), .timeout = COORD_TIMEOUT_DEFAULT,      \
@@ -69,7 +72,7 @@ struct coord_peer {
     bool has_incarnation;
     enum coord_peer_status status;
     coord_ms last_heard;
-    coord_ms deadline; /* of its leaving; COORD_NEVER: it does not leave */
+    coord_ms deadline; /* of its leaving; COORD_ENDLESS; COORD_NEVER: it does not leave */
     enum coord_intent intent;
     int64_t in_flight_count;
     double load_factor;
@@ -231,7 +234,17 @@ COORD_API bool coord_coordinator_is_leaving(const struct coord_coordinator *coor
 /* ---- what comes out ---- */
 
 /**
- * The next event.
+ * The next event that messages have made. Nobody is judged yet by the time that has passed: for a
+ * host that has more messages to hand in, as one that was stopped for a while has.
+ *
+ * @return  false: none.
+ * Source: docs/guarantees.md#silence, tests/unit/test_agent_pauses.c.
+ */
+COORD_API bool coord_coordinator_next_heard(struct coord_coordinator *coordinator, coord_ms now,
+                                            struct coord_event *out);
+
+/**
+ * The next event, of messages or of the time that has passed, once all messages are handed in.
  *
  * @return  false: none before coord_coordinator_deadline() or the next message.
  * Source: docs/guide.md#events, tests/unit/test_coordinator.c.

@@ -17,6 +17,9 @@ enum {
     COORD__PACKED_SHORT = 31 /* bytes of a name whose head is one byte */
 };
 
+/* From here on the time that is left is no time: 139 years. */
+#define COORD__ENDLESS ((coord_ms)1 << 42)
+
 /* ---- names and sets of names, each kept once ---- */
 
 struct coord__name {
@@ -252,6 +255,8 @@ struct coord_coordinator {
     bool notice_due;
     enum coord_intent intent;
     coord_ms deadline;
+    int64_t order_from; /* the times of the last order, by the clock of its sender */
+    int64_t order_until;
     bool finishing;
     bool finished;
     coord_ms finish_at;
@@ -260,9 +265,12 @@ struct coord_coordinator {
     uint64_t fence;
     coord_ms leading_until;
     uint64_t highest_fence; /* of reports */
+    uint64_t seq_used;      /* the highest of this term whose report is forgotten */
     uint64_t assigned_fence;
     coord_ms table_at;
-    bool table_open; /* parts of a table are left */
+    bool table_open;      /* parts of a table are left */
+    uint32_t table_parts; /* that were said of it */
+    coord_ms part_at;     /* when the next one is */
     unsigned char table_from[COORD_REPORT_ID_BYTES];
     bool table_started; /* of this term: from then on it is repeated in any case */
     coord_ms hint_at;   /* COORD_NEVER: none wanted */
@@ -315,7 +323,7 @@ bool coord__is_self(const struct coord_coordinator *c, const struct coord_messag
 bool coord__pass_silence(struct coord_coordinator *c);
 bool coord__pass_deadlines(struct coord_coordinator *c);
 void coord__peer_retire(struct coord_coordinator *c, uint32_t ref);
-void coord__forget(struct coord_coordinator *c);
+bool coord__forget(struct coord_coordinator *c);
 
 /* coordinator_table.c: the table of reports */
 struct coord__report_owner {

@@ -277,7 +277,7 @@ static void begin_leaving(struct coord_coordinator *c, uint32_t ref, enum coord_
     extra->intent = intent;
     extra->notice_at = c->now;
     peer->flags = (uint16_t)(peer->flags & ~(unsigned)COORD__PEER_OVERRUN);
-    deadline = coord_ms_min(deadline, COORD_NEVER - 1);
+    deadline = coord_ms_min(deadline, COORD_ENDLESS);
     if ((peer->flags & COORD__PEER_SILENT) != 0) {
         extra->deadline = deadline; /* nothing comes of it unless the peer is heard again */
     } else if (!coord__heap_set(&c->peers, ref, deadline)) {
@@ -300,6 +300,12 @@ static void end_leaving(struct coord_coordinator *c, uint32_t ref)
     coord__event(c, COORD_EVENT_PEER_WITHDREW, ref, COORD_NEVER, false);
 }
 
+/* Each beat repeats how much time is left: of endless time that must not make a new deadline. */
+static coord_ms deadline_in(const struct coord_coordinator *c, coord_ms left)
+{
+    return left >= COORD__ENDLESS ? COORD_ENDLESS : coord_ms_add(c->now, left);
+}
+
 static uint32_t whole_number(int64_t value)
 {
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
@@ -315,7 +321,7 @@ static void take_content(struct coord_coordinator *c, uint32_t ref,
     peer->flags = (uint16_t)(flags | (message->is_leader ? COORD__PEER_LEADER : 0));
     (void)set_list(c, ref, &message->subscriptions);
     if (message->leaving) {
-        begin_leaving(c, ref, message->intent, coord_ms_add(c->now, message->remaining));
+        begin_leaving(c, ref, message->intent, deadline_in(c, message->remaining));
     } else if (message->seq != 0) {
         end_leaving(c, ref);
     } else if (coord__peer_leaving(peer) &&
@@ -355,12 +361,12 @@ void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *m
     }
 }
 
-/* The time that is left by the sender's own clock, from now on. */
-static coord_ms time_left(const struct coord_coordinator *c, const struct coord_message *message)
+/* When the time is over that is left by the sender's own clock, from now on. */
+static coord_ms time_up(const struct coord_coordinator *c, const struct coord_message *message)
 {
     int64_t from = message->has_sent_at ? message->sent_at_us : message->at_us;
     int64_t left = message->completion_us - from;
-    return coord_ms_add(c->now, left > 0 ? (coord_ms)(left / 1000) : 0);
+    return deadline_in(c, left > 0 ? (coord_ms)(left / 1000) : 0);
 }
 
 void coord__notice(struct coord_coordinator *c, const struct coord_message *message)
@@ -390,7 +396,7 @@ void coord__notice(struct coord_coordinator *c, const struct coord_message *mess
     if (message->subscriptions.kind == COORD_KIND_ARRAY && message->subscriptions.count > 0) {
         (void)set_list(c, ref, &message->subscriptions);
     }
-    begin_leaving(c, ref, message->intent, time_left(c, message));
+    begin_leaving(c, ref, message->intent, time_up(c, message));
     coord__offer(c, ref, COORD_CAUSE_DRAINING);
 }
 

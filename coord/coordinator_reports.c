@@ -86,10 +86,17 @@ static coord_ms safe_after(const struct coord_coordinator *c, const struct coord
         return c->now;
     }
     if (cause == COORD_CAUSE_SILENT) {
-        /* It may be cut off, and at work until its deadline. */
-        return coord_ms_max(drained, coord_ms_add(peer->last_heard, timeout * 2));
+        /* It may be cut off, and at work until its deadline, if that ever comes. */
+        return coord_ms_max(drained == COORD_NEVER ? 0 : drained,
+                            coord_ms_add(peer->last_heard, timeout * 2));
     }
     return drained;
+}
+
+static coord_ms deadline_of(const struct coord__peer *peer)
+{
+    bool ends = coord__peer_leaving(peer) && peer->extra->deadline != COORD_ENDLESS;
+    return ends ? peer->extra->deadline : COORD_NEVER;
 }
 
 static void fill(struct coord_coordinator *c, struct coord__report *report,
@@ -97,7 +104,7 @@ static void fill(struct coord_coordinator *c, struct coord__report *report,
 {
     report->cause = (uint8_t)cause;
     report->certainty = cause == COORD_CAUSE_SILENT ? COORD_SUSPECTED : COORD_ANNOUNCED;
-    report->deadline = coord__peer_leaving(peer) ? peer->extra->deadline : COORD_NEVER;
+    report->deadline = deadline_of(peer);
     report->safe_after = safe_after(c, peer, cause);
 }
 
@@ -131,8 +138,7 @@ static void offer_one(struct coord_coordinator *c, const struct coord__peer *pee
     if (!new && !open && peer->last_heard <= report->resolved_at) {
         return; /* it was resolved, and nothing was heard of its owner since */
     }
-    if (open && report->cause == (uint8_t)cause &&
-        report->deadline == (coord__peer_leaving(peer) ? peer->extra->deadline : COORD_NEVER)) {
+    if (open && report->cause == (uint8_t)cause && report->deadline == deadline_of(peer)) {
         return;
     }
     if (!open) {
@@ -236,7 +242,7 @@ bool coord__report_event(struct coord_coordinator *c, struct coord_event *out)
         bool heard = (report->flags & COORD__REPORT_HEARD) != 0;
         report->flags &= (uint16_t)~reasons;
         if (ours && leading) {
-            report->seq = report->fence == c->fence ? report->seq + 1 : 1;
+            report->seq = (report->fence == c->fence ? report->seq : c->seq_used) + 1;
             report->fence = c->fence;
             append(c, ref);
         } else if (!heard) {

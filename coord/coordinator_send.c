@@ -8,6 +8,16 @@
 
 /* ---- what we are ---- */
 
+/* In the form of our messages, with room for all else that they say. */
+static bool fits(struct coord_coordinator *c, const struct coord_value *subscriptions)
+{
+    struct coord_writer writer;
+    size_t bytes = 0;
+    coord_writer_begin(&writer, c->config.form, c->out, sizeof c->out - 4096);
+    coord_write_value(&writer, subscriptions);
+    return coord_writer_finish(&writer, &bytes) == COORD_OK;
+}
+
 enum coord_err coord_coordinator_serve(struct coord_coordinator *coordinator,
                                        const struct coord_value *subscriptions,
                                        int64_t in_flight_count, double load_factor)
@@ -23,7 +33,7 @@ enum coord_err coord_coordinator_serve(struct coord_coordinator *coordinator,
     if (subscriptions->kind == COORD_KIND_ARRAY) {
         coord_writer_begin(&writer, COORD_FORM_MSGPACK, c->work, sizeof c->work / 2);
         coord_write_value(&writer, subscriptions);
-        if (subscriptions->count > COORD_SUBSCRIPTIONS_MAX ||
+        if (subscriptions->count > COORD_SUBSCRIPTIONS_MAX || !fits(c, subscriptions) ||
             coord_writer_finish(&writer, &bytes) != COORD_OK) {
             return COORD_E_BAD_ARGUMENT;
         }
@@ -141,7 +151,7 @@ static bool notice(struct coord_coordinator *c, int64_t wall, struct coord_outgo
     message.intent = c->intent;
     message.subscriptions = c->subscriptions;
     message.in_flight_count = c->in_flight_count;
-    coord_ms left = coord_ms_min(coord_ms_sub(c->deadline, c->now), (coord_ms)1 << 42);
+    coord_ms left = coord_ms_min(coord_ms_sub(c->deadline, c->now), COORD__ENDLESS);
     message.completion_us = wall + (int64_t)left * 1000;
     message.has_sent_at = true;
     return form(c, &message, out);
@@ -216,12 +226,18 @@ static void write_report(const struct coord_coordinator *c, const struct coord__
     coord_report_write(writer, &wire);
 }
 
-/* Bytes that one report needs at most, in either form. */
+/* What goes into one message, in either form, and how many messages go out at once. */
 enum {
-    REPORT_MAX = 2 * COORD_ESCAPED_MAX + 3 * COORD_NAME_MAX * 3 + 512,
     REPORTS_ROOM = COORD_MESSAGE_MAX - 2048,
-    REPORTS_PART = 256 /* that one message carries */
+    REPORTS_PART = 256, /* that one message carries */
+    PARTS_AT_ONCE = 8   /* of a table: more of them would not fit into what a bus keeps */
 };
+
+static size_t room_of(const struct coord_coordinator *c, const struct coord__report *report)
+{
+    /* A control character is six bytes of JSON. */
+    return 512 + 6 * ((size_t)report->peer_bytes + c->names.name[report->name]->bytes);
+}
 
 /* Several reports as an array of msgpack in c->work, and the message around it. */
 static bool form_reports(struct coord_coordinator *c, struct coord_message *message,
@@ -331,7 +347,7 @@ static uint32_t take_part(struct coord_coordinator *c, uint32_t *refs, bool *end
             memcmp(report->id, c->table_from, COORD_REPORT_ID_BYTES) < 0) {
             continue;
         }
-        size_t bytes = 512 + 3 * ((size_t)report->peer_bytes + c->names.name[report->name]->bytes);
+        size_t bytes = room_of(c, report);
         if (count == REPORTS_PART || bytes > room) {
             *end = false;
             break;
@@ -340,7 +356,7 @@ static uint32_t take_part(struct coord_coordinator *c, uint32_t *refs, bool *end
         refs[count++] = ref;
         if (report->fence != c->fence) {
             report->fence = c->fence;
-            report->seq = 1;
+            report->seq = c->seq_used + 1;
         }
     }
     return count;
@@ -356,18 +372,29 @@ static void step(unsigned char *id)
     }
 }
 
+/* A long table takes half a T: at once, a bus would drop its end, and each time the same. */
+static coord_ms next_part_at(const struct coord_coordinator *c, uint32_t count)
+{
+    if (c->table_parts % PARTS_AT_ONCE != 0) {
+        return c->now;
+    }
+    coord_ms share = c->config.timeout / 2 * count * PARTS_AT_ONCE / (c->reports.open + 1);
+    return coord_ms_add(c->now, share);
+}
+
 static bool table(struct coord_coordinator *c, int64_t wall, struct coord_outgoing *out)
 {
     uint32_t refs[REPORTS_PART];
     struct coord_message message;
     bool end = true;
-    if (!coord__leading(c) || (!c->table_open && c->now < c->table_at) ||
+    if (!coord__leading(c) || c->now < (c->table_open ? c->part_at : c->table_at) ||
         (!c->table_started && !coord__may_report(c))) {
         return false;
     }
     if (!c->table_open) {
         c->table_open = true;
         c->table_started = true;
+        c->table_parts = 0;
         memset(c->table_from, 0, sizeof c->table_from);
         c->table_at = coord_ms_add(c->now, c->config.timeout);
     }
@@ -388,6 +415,8 @@ static bool table(struct coord_coordinator *c, int64_t wall, struct coord_outgoi
         step(c->table_from);
     }
     c->table_open = !end;
+    c->table_parts++;
+    c->part_at = next_part_at(c, count);
     return form_reports(c, &message, refs, count, wall, out);
 }
 
@@ -396,12 +425,15 @@ static bool hint(struct coord_coordinator *c, int64_t wall, struct coord_outgoin
     uint32_t refs[REPORTS_PART / 8];
     struct coord_message message;
     uint32_t count = 0;
+    size_t room = REPORTS_ROOM;
     if (c->now < c->hint_at || c->hint_at == COORD_NEVER) {
         return false;
     }
     for (uint32_t i = 0; i < c->reports.count && count < REPORTS_PART / 8; i++) {
         struct coord__report *report = c->reports.at[i];
-        if (report != NULL && (report->flags & COORD__REPORT_HINT) != 0) {
+        if (report != NULL && (report->flags & COORD__REPORT_HINT) != 0 &&
+            room_of(c, report) <= room) {
+            room -= room_of(c, report);
             report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT;
             report->hinted_at = c->now;
             refs[count++] = i;

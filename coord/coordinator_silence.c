@@ -66,21 +66,25 @@ bool coord__pass_deadlines(struct coord_coordinator *c)
     return true;
 }
 
-/* The dead with nothing open. One whose report is open goes to the end of the line. */
-void coord__forget(struct coord_coordinator *c)
+/* The dead with nothing open, a few at a time. One whose report is open goes to the end of the
+ * line. true: more may be over. */
+bool coord__forget(struct coord_coordinator *c)
 {
     coord_ms keep = c->config.timeout * COORD__FORGET;
+    bool any = false;
     for (unsigned turns = 0; turns < 64 && c->peers.dead.first != COORD__NO_REF; turns++) {
         uint32_t ref = c->peers.dead.first;
         struct coord__peer *peer = coord__peer_at(&c->peers, ref);
         if (c->now < coord_ms_add(peer->last_heard, keep)) {
-            return;
+            return false;
         }
         coord__list_remove(&c->peers, &c->peers.dead, ref);
         if (coord__peer_has_report(c, ref)) {
             coord__list_add(&c->peers, &c->peers.dead, ref);
         } else {
             coord__peer_free(c, ref);
+            any = true;
         }
     }
+    return any && c->peers.dead.first != COORD__NO_REF;
 }

@@ -151,6 +151,9 @@ static void free_report(struct coord_coordinator *c, uint32_t ref)
         link = &c->reports.at[*link]->next_of_name;
     }
     *link = report->next_of_name;
+    if (report->fence == c->fence && report->seq > c->seq_used) {
+        c->seq_used = report->seq; /* no event of this term gets its number again */
+    }
     coord__name_drop(&c->names, report->name);
     coord__index_remove(&c->reports.by_id, hash_of(report->id), ref);
     c->reports.at[ref] = NULL;

@@ -249,6 +249,28 @@ static uint32_t mark_shared(struct coord_coordinator *c, const char *id, size_t 
     return count;
 }
 
+/* The incarnation of an id that died first makes way for a new one; its reports stay. A living one
+ * never does. false: all live. */
+static bool make_way(struct coord_coordinator *c, const char *id, size_t id_bytes, uint32_t hash)
+{
+    const unsigned dead = COORD__PEER_SILENT | COORD__PEER_FINISHED;
+    struct coord__probe probe = coord__index_begin(&c->peers.by_id, hash);
+    uint32_t oldest = COORD__NO_REF;
+    uint32_t ref;
+    while ((ref = coord__index_next(&c->peers.by_id, &probe)) != COORD__NO_REF) {
+        const struct coord__peer *peer = coord__peer_at(&c->peers, ref);
+        if (same_id(peer, id, id_bytes) && (peer->flags & dead) != 0 &&
+            (oldest == COORD__NO_REF ||
+             peer->last_heard < coord__peer_at(&c->peers, oldest)->last_heard)) {
+            oldest = ref;
+        }
+    }
+    if (oldest != COORD__NO_REF) {
+        coord__peer_retire(c, oldest);
+    }
+    return oldest != COORD__NO_REF;
+}
+
 static bool set_id(struct coord__peer *peer, const char *id, size_t id_bytes)
 {
     peer->id_bytes = (uint8_t)id_bytes;
@@ -281,7 +303,7 @@ uint32_t coord__peer_add(struct coord_coordinator *c, const char *id, size_t id_
         return COORD__NO_REF;
     }
     uint32_t others = mark_shared(c, id, id_bytes, hash);
-    if (others >= c->config.incarnations_max) {
+    if (others >= c->config.incarnations_max && !make_way(c, id, id_bytes, hash)) {
         *why = COORD_REFUSED_INCARNATIONS_FULL;
         return COORD__NO_REF;
     }

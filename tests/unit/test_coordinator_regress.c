@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * tests/unit/test_coordinator_regress.c - faults that readers found, each by what it did.
+ */
+#include "tests/unit/fleet.h"
+
+static struct coord_message beat_of(const char *id, const char *incarnation, uint64_t seq,
+                                    const char *subscription, void *buffer, size_t room)
+{
+    struct coord_message message = beat(id, incarnation, seq);
+    assert_int_equal(coord_texts(&subscription, 1, buffer, room, &message.subscriptions), COORD_OK);
+    return message;
+}
+
+static void test_coordinator_regress__a_crash_loop_does_not_shut_its_own_last_start_out(
+    void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    unsigned char buffer[64];
+    struct node *a = join(&f, "a", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    for (char i = 0; i < 8; i++) { /* as many as are known of one id, all within a T */
+        const char incarnation[] = {'i', (char)('0' + i), '\0'};
+        struct coord_message message = beat_of("b", incarnation, 1, "x", buffer, sizeof buffer);
+        say(&f, a, &message);
+    }
+    for (uint64_t seq = 1; seq <= 20; seq++) { /* the ninth stays up */
+        struct coord_message message = beat_of("b", "last", seq, "x", buffer, sizeof buffer);
+        say(&f, a, &message);
+        run(&f, I);
+    }
+    assert_int_equal(status_of(a, "b"), COORD_PEER_HEALTHY);
+    assert_int_equal(coord_coordinator_counts(a->c).healthy, 1);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 0);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__many_dead_are_forgotten_as_fast_as_few(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    run(&f, 2 * T);
+    for (int i = 0; i < 1000; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "w%d", i);
+        struct coord_message message = beat(id, "i", 1);
+        say(&f, a, &message);
+        a->log[0] = '\0';
+    }
+    for (int i = 0; i < 13; i++) {
+        run(&f, T);
+        a->log[0] = '\0';
+    }
+    assert_int_equal(coord_coordinator_counts(a->c).peers, 0);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__a_forgotten_report_that_comes_again_has_a_new_number(
+    void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    unsigned char buffer[64];
+    struct node *a = join(&f, "a", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    struct coord_message b = beat_of("b", "i", 1, "x", buffer, sizeof buffer);
+    say(&f, a, &b);
+    run(&f, 2 * T);
+    assert_int_equal(seen(a, "OPENED b/x"), 1);
+    b.seq = 2;
+    say(&f, a, &b); /* it was stopped only */
+    run(&f, 1);
+    assert_int_equal(seen(a, "RESOLVED b/x"), 1);
+    const uint64_t before = a->last.seq;
+    for (int i = 0; i < 120; i++) {
+        b.seq++;
+        say(&f, a, &b);
+        run(&f, T / 8);
+    }
+    run(&f, 2 * T);
+    assert_int_equal(seen(a, "OPENED b/x"), 2);
+    assert_int_equal(a->last.fence, 7);
+    assert_true(a->last.seq > before);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__a_replay_of_our_own_beat_proves_no_hearing(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    static unsigned char bytes[COORD_MESSAGE_MAX];
+    struct coord_outgoing out;
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    assert_true(coord_coordinator_next_message(a->c, f.now, WALL, &out));
+    const size_t count = out.count;
+    memcpy(bytes, out.bytes, count);
+    deliver(&f, a, COORD_MESSAGE_HEARTBEAT, bytes, count);
+    run(&f, 2 * T);
+    a->mute = b->mute = true; /* the bus is down, and somebody plays to us what he kept */
+    for (int i = 0; i < 20; i++) {
+        run(&f, T / 4);
+        deliver(&f, a, COORD_MESSAGE_HEARTBEAT, bytes, count);
+    }
+    assert_int_equal(seen(a, "SILENT b"), 0);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__a_beat_without_incarnation_is_not_ours(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    unsigned char buffer[64];
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    crash(b);
+    run(&f, 2 * T);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 1);
+    struct coord_message forged = beat_of("a", NULL, 1000, "x", buffer, sizeof buffer);
+    say(&f, a, &forged);
+    run(&f, T);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 1); /* nobody looks after x */
+    assert_int_equal(refused(a, COORD_REFUSED_FORGED_SELF), 1);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__who_takes_its_time_leaves_once(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, COORD_NEVER, f.now);
+    run(&f, 10 * T);
+    assert_int_equal(seen(a, "LEAVING b"), 1);
+    assert_int_equal(seen(a, "OPENED b/x"), 1);
+    assert_int_equal(seen(a, "UPDATED"), 0);
+    assert_true(a->last.deadline == COORD_NEVER);
+    assert_true(a->last.safe_after == COORD_NEVER);
+    crash(b);
+    run(&f, 3 * T);
+    assert_int_equal(seen(a, "UPDATED b/x silent"), 1);
+    assert_true(a->last.safe_after <= f.now); /* it will not come to an end any more */
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__a_copy_of_an_order_puts_nothing_off(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    struct coord_message order = {.type = COORD_MESSAGE_SHUTDOWN, .at_us = WALL};
+    order.instance_id = coord_text("b", 1);
+    order.completion_us = WALL + 8000 * INT64_C(1000);
+    say(&f, b, &order);
+    const coord_ms until = b->order;
+    run(&f, 3 * T);
+    say(&f, b, &order);
+    assert_int_equal(seen(b, "ORDER"), 1);
+    assert_int_equal(b->order, until);
+    assert_int_equal(refused(b, COORD_REFUSED_OLD_TIME), 1);
+    order.at_us += 1; /* another one */
+    order.completion_us += 1;
+    say(&f, b, &order);
+    assert_int_equal(seen(b, "ORDER"), 2);
+    leave_all(&f);
+}
+
+/* Say all that is due at this instant. @return how many parts of a table; `*listed` in them. */
+static unsigned say_all(struct fleet *f, struct node *a, unsigned *listed)
+{
+    static unsigned char bytes[COORD_MESSAGE_MAX];
+    struct coord_outgoing out;
+    struct coord_message message;
+    unsigned parts = 0;
+    pull(f, a);
+    while (coord_coordinator_next_message(a->c, f->now, WALL, &out)) {
+        const size_t count = out.count;
+        memcpy(bytes, out.bytes, count);
+        assert_int_equal(coord_message_decode(out.type, bytes, count, &message), COORD_FAULT_NONE);
+        if (message.type == COORD_MESSAGE_ORPHANS && message.kind == COORD_ORPHANS_TABLE) {
+            parts++;
+            *listed += message.reports.count;
+        }
+        deliver(f, a, message.type, bytes, count);
+    }
+    a->log[0] = '\0';
+    return parts;
+}
+
+static void test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time(void **state)
+{
+    (void)state;
+    enum {
+        MANY = 3000
+    };
+    struct fleet f = {0};
+    unsigned char buffer[64];
+    unsigned listed = 0;
+    struct node *a = join(&f, "a", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    for (int i = 0; i < MANY; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "w%d", i);
+        struct coord_message message = beat_of(id, "i", 1, id, buffer, sizeof buffer);
+        say(&f, a, &message);
+        a->log[0] = '\0';
+    }
+    const coord_ms until = f.now + 3 * T;
+    while (coord_coordinator_counts(a->c).orphans < MANY) {
+        (void)say_all(&f, a, &listed);
+        f.now = coord_coordinator_deadline(a->c);
+        assert_true(f.now < until);
+    }
+    /* Of the table that was begun, and of a whole one after it. */
+    unsigned listed_each_t = 0;
+    for (const coord_ms end = f.now + 2 * T; f.now < end;
+         f.now = coord_coordinator_deadline(a->c)) {
+        assert_true(say_all(&f, a, &listed_each_t) <= 8);
+    }
+    assert_true(listed_each_t >= MANY);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once(void **state)
+{
+    (void)state;
+    static unsigned char buffer[COORD_MESSAGE_MAX];
+    const char *names[100];
+    char name[201];
+    struct coord_value list;
+    struct coord_outgoing out;
+    struct coord_coordinator *c = NULL;
+    struct coord_coordinator_config config = config_of("a", 1);
+    config.form = COORD_FORM_JSON;
+    memset(name, 1, sizeof name - 1); /* six bytes of JSON each */
+    name[sizeof name - 1] = '\0';
+    for (int i = 0; i < 100; i++) {
+        names[i] = name;
+    }
+    assert_int_equal(coord_texts(names, 100, buffer, sizeof buffer, &list), COORD_OK);
+    assert_int_equal(coord_coordinator_new(&config, START, &c, NULL), COORD_OK);
+    assert_int_equal(coord_coordinator_serve(c, &list, 0, 0.0), COORD_E_BAD_ARGUMENT);
+    assert_true(coord_coordinator_next_message(c, START, WALL, &out));
+    coord_coordinator_free(c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_coordinator_regress__a_crash_loop_does_not_shut_its_own_last_start_out),
+        cmocka_unit_test(test_coordinator_regress__many_dead_are_forgotten_as_fast_as_few),
+        cmocka_unit_test(
+            test_coordinator_regress__a_forgotten_report_that_comes_again_has_a_new_number),
+        cmocka_unit_test(test_coordinator_regress__a_replay_of_our_own_beat_proves_no_hearing),
+        cmocka_unit_test(test_coordinator_regress__a_beat_without_incarnation_is_not_ours),
+        cmocka_unit_test(test_coordinator_regress__who_takes_its_time_leaves_once),
+        cmocka_unit_test(test_coordinator_regress__a_copy_of_an_order_puts_nothing_off),
+        cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
+        cmocka_unit_test(
+            test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
