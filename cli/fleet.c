@@ -247,25 +247,33 @@ static void look_at_bus(struct cli_fleet *fleet, coord_ms now)
     fleet->said_down = fleet->said_down && !status.up;
 }
 
+/* How long to wait for the next message; 0: what waits is read before anybody is judged. */
+static coord_ms wait_for(struct cli_fleet *fleet, bool dry, coord_ms now, coord_ms until)
+{
+    const coord_ms at = coord_ms_min(until, coord_coordinator_deadline(fleet->coordinator));
+    return dry ? coord_ms_sub(coord_ms_min(at, now + LOOK_MS_MAX), now) : 0;
+}
+
 enum cli_fleet_news cli_fleet_next(struct cli_fleet *fleet, coord_ms until, struct coord_event *out)
 {
     struct coord_broker_message message;
-    for (;;) {
+    for (bool dry = false;;) {
         coord_ms now = coord_clock_now();
         look_at_bus(fleet, now);
-        if (coord_coordinator_next_event(fleet->coordinator, now, out)) {
+        if (coord_coordinator_next_heard(fleet->coordinator, now, out) ||
+            (dry && coord_coordinator_next_event(fleet->coordinator, now, out))) {
             return CLI_FLEET_EVENT;
         }
         if (fleet->table.whole) {
             fleet->table.whole = false;
             return CLI_FLEET_TABLE;
         }
-        if (now >= until) {
+        if (now >= until && (dry || now >= coord_ms_add(until, LOOK_MS_MAX))) {
             return CLI_FLEET_NOTHING;
         }
-        coord_ms at = coord_ms_min(until, coord_coordinator_deadline(fleet->coordinator));
-        at = coord_ms_min(at, now + LOOK_MS_MAX);
-        const enum coord_err code = coord_bus_next(fleet->bus, coord_ms_sub(at, now), &message);
+        const enum coord_err code =
+            coord_bus_next(fleet->bus, wait_for(fleet, dry, now, until), &message);
+        dry = code != COORD_OK;
         if (code == COORD_OK) {
             fleet->table.whole = take_message(fleet, &message, coord_clock_now());
         } else if (code != COORD_E_TIMEOUT && code != COORD_E_NO_MEMORY) {

@@ -226,6 +226,7 @@ enum coord_err coord_agent_take(struct coord_agent *agent, const char *topic, co
     }
     agent->quiet = false;
     agent->due = true;
+    agent->handed_in = true;
     return hand_in(agent, topic, bytes, count);
 }
 
@@ -240,11 +241,8 @@ static void look_at_connection(struct coord_agent *a)
 
 /* ---- stepping ---- */
 
-static bool next_fleet_event(struct coord_agent *a, struct coord_agent_event *out)
+static bool tell_fleet(struct coord_agent *a, struct coord_agent_event *out)
 {
-    if (!coord_coordinator_next_event(a->coordinator, a->now, &a->event)) {
-        return false;
-    }
     if (a->event.kind == COORD_EVENT_ORDER) {
         coord_agent_leave(a, a->event.message->intent, a->event.deadline, a->now);
     }
@@ -258,7 +256,16 @@ static bool next_event(struct coord_agent *a, struct coord_agent_event *out)
     follow_lease(a);
     coord__agent_advance(a);
     return coord__agent_tell_notice(a, out) || next_edge(a, out) ||
-           coord__agent_tell_phase(a, out) || next_fleet_event(a, out);
+           coord__agent_tell_phase(a, out) ||
+           (coord_coordinator_next_heard(a->coordinator, a->now, &a->event) && tell_fleet(a, out));
+}
+
+/* What time has brought, once all that waits was read: who was stopped for a while finds the
+ * heartbeats of the others there. */
+static bool next_judgement(struct coord_agent *a, struct coord_agent_event *out)
+{
+    return !a->handed_in && coord_coordinator_next_event(a->coordinator, a->now, &a->event) &&
+           tell_fleet(a, out);
 }
 
 bool coord_agent_step(struct coord_agent *agent, coord_ms now, int64_t wall,
@@ -288,8 +295,15 @@ bool coord_agent_step(struct coord_agent *agent, coord_ms now, int64_t wall,
         if (next_event(a, out)) {
             return true;
         }
-        if (!hear(a) && !say(a, wall)) {
+        if (hear(a)) {
+            continue;
+        }
+        if (next_judgement(a, out)) {
+            return true;
+        }
+        if (!say(a, wall)) {
             a->quiet = true;
+            a->handed_in = false;
             return false;
         }
     }

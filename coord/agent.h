@@ -142,7 +142,8 @@ COORD_API coord_ms coord_agent_deadline(struct coord_agent *agent);
 COORD_API size_t coord_agent_descriptors(struct coord_agent *agent, struct coord_descriptor *out);
 
 /**
- * A message came in: for buses that push.
+ * A message came in: for buses that push. The steps that follow judge nobody's silence, as more may
+ * wait to be handed in; the next one at the deadline does.
  *
  * @param bytes  borrowed for the call.
  * @return       COORD_OK: taken in, or dropped and counted; BUSY: step until false, then again.

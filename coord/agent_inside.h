@@ -27,8 +27,9 @@ struct coord_agent {
     uint64_t term; /* the latest that was seen */
     bool edge_given;
     bool connected;
-    bool due;   /* the host said something, or messages may be waiting still */
-    bool quiet; /* every event was pulled, so that a message may be handed in */
+    bool due;       /* the host said something, or messages may be waiting still */
+    bool quiet;     /* every event was pulled, so that a message may be handed in */
+    bool handed_in; /* one was, and another may follow */
 
     enum coord_agent_phase phase;
     bool announce; /* the notice has to get out before anything else is done */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 struct fleet {
@@ -130,6 +131,30 @@ static void test_cli_peers__watch_prints_each_change(void **state)
     assert_string_equal(text_of(line, "event"), "PEER_SILENT");
     assert_string_equal(text_of(line, "id"), "w-1");
     json_decref(line);
+}
+
+/* Stopped for longer than the time-out, but not for so long that it would start anew. */
+static void test_cli_peers__watch_reads_what_waits_before_it_calls_anybody_silent(void **state)
+{
+    struct fleet *fleet = *state;
+    struct coordctl watch;
+    char out[COORDCTL_TEXT];
+    const struct timespec pause = {.tv_sec = 3, .tv_nsec = 200000000};
+    const char *const call[] = {"peers",  "--bus",     fleet->bus, "--watch",
+                                "--json", "--timeout", "3s",       NULL};
+    coordctl_start(&fleet->scene, &watch, call);
+    join(fleet, "w-1", "orders");
+    join(fleet, "w-2", "ledger");
+    wait_for_text(watch.out, "w-1");
+    wait_for_text(watch.out, "w-2");
+    kill(watch.pid, SIGSTOP);
+    nanosleep(&pause, NULL);
+    kill(watch.pid, SIGCONT);
+    join(fleet, "w-3", "mail");
+    wait_for_text(watch.out, "w-3");
+    kill(watch.pid, SIGTERM);
+    coordctl_wait(&watch);
+    assert_null(strstr(coordctl_output(watch.out, out), "PEER_SILENT"));
 }
 
 /* What a terminal got until it has seen a text. */
@@ -482,6 +507,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_cli_peers__who_was_heard_by_id),
         TEST(test_cli_peers__watch_prints_each_change),
+        TEST(test_cli_peers__watch_reads_what_waits_before_it_calls_anybody_silent),
         TEST(test_cli_peers__watch_redraws_in_place_on_a_terminal),
         TEST(test_cli_announce__a_member_leaves),
         TEST(test_cli_agent__a_command_is_told_to_end_and_its_status_counts),
