@@ -11,6 +11,7 @@
 #define COORD_BROKER_LOCAL_H
 
 #include "coord/broker.h"
+#include "coord/check.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +25,17 @@ extern "C" {
  * Source: docs/buses.md#local, tests/contract/test_broker_local.c, tests/fault/test_broker_local.c.
  */
 COORD_API const struct coord_broker_ops *coord_local_broker(void);
+
+/**
+ * Look at a folder as `coordctl doctor --bus local:DIR` does. One that is missing is made.
+ *
+ * @param folder  NUL-terminated.
+ * @param out     room for COORD_CHECKS_MAX; a folder that will not do is one FAIL.
+ * @return        how many were written.
+ * Thread: any.   Blocks: for the file system.   Allocates: never.   Calls back: never.
+ * Source: docs/buses.md#doctor, tests/integration/test_cli_doctor_bus.c.
+ */
+COORD_API size_t coord_local_doctor(const char *folder, struct coord_check *out);
 
 #ifdef __cplusplus
 }

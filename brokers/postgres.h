@@ -11,6 +11,7 @@
 #define COORD_BROKER_POSTGRES_H
 
 #include "coord/broker.h"
+#include "coord/check.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +26,21 @@ extern "C" {
  *         tests/fault/test_broker_postgres.c.
  */
 COORD_API const struct coord_broker_ops *coord_postgres_broker(void);
+
+/**
+ * Look at a server as `coordctl doctor --bus` does; changes nothing. It blocks.
+ *
+ * @param uri     of PostgreSQL; without `coord.` options.
+ * @param pooler  coord.pooler=session was asked for.
+ * @param wall    gives us since 1970 by this host's clock, to compare the server's with.
+ * @param out     room for COORD_CHECKS_MAX.
+ * @return        how many were written; 0: it cannot be asked, or there is no memory.
+ * Thread: any.   Blocks: up to 10 s to connect and 10 s a question.
+ * Allocates: libpq's buffers.   Calls back: wall.
+ * Source: docs/buses.md#doctor, tests/integration/test_cli_doctor_bus.c.
+ */
+COORD_API size_t coord_postgres_bus_doctor(const char *uri, bool pooler, uint64_t (*wall)(void),
+                                           struct coord_check *out);
 
 #ifdef __cplusplus
 }

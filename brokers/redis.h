@@ -11,6 +11,7 @@
 #define COORD_BROKER_REDIS_H
 
 #include "coord/broker.h"
+#include "coord/check.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,6 +25,27 @@ extern "C" {
  * Source: docs/buses.md#redis, tests/contract/test_broker_redis.c, tests/fault/test_broker_redis.c.
  */
 COORD_API const struct coord_broker_ops *coord_redis_broker(void);
+
+/** What the doctor is told about who asks. */
+struct coord_redis_bus_doctor_config {
+    const struct coord_uri *uri; /* borrowed; the options of TLS count */
+    const char *prefix;          /* of the topics; it publishes to PREFIX.doctor */
+    coord_ms (*now)(void);       /* ms of a clock that never goes back */
+    uint64_t (*wall)(void);      /* us since 1970 by this host's clock */
+};
+
+/**
+ * Look at a server as `coordctl doctor --bus` does; changes nothing. It blocks.
+ *
+ * @param config  borrowed for the call.
+ * @param out     room for COORD_CHECKS_MAX; a server that cannot be asked is one FAIL, too.
+ * @return        how many were written; 0: out of memory, or the URI cannot be read.
+ * Thread: any.   Blocks: up to 10 s a question, and while names are resolved.
+ * Allocates: hiredis's buffers.   Calls back: config->now, config->wall.
+ * Source: docs/buses.md#doctor, tests/integration/test_cli_doctor_bus.c.
+ */
+COORD_API size_t coord_redis_bus_doctor(const struct coord_redis_bus_doctor_config *config,
+                                        struct coord_check *out);
 
 #ifdef __cplusplus
 }

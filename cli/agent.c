@@ -221,6 +221,7 @@ static int join(struct agent *agent)
     config.id = agent->args->value[CLI_ID];
     config.election = agent->opened.election;
     config.bus = agent->bus;
+    config.topic_prefix = agent->args->value[CLI_TOPIC_PREFIX];
     config.timeout = agent->timeout;
     config.explicit_drain = true;
     config.fn = on_event;
@@ -313,7 +314,10 @@ static int read_options(const struct cli_args *args, struct agent *out)
     if (out->observes && args->value[CLI_SUBSCRIPTIONS] != NULL) {
         return cli_say_usage("an observer does no work of the fleet: leave out --subscriptions");
     }
-    const int status = cli_fleet_timeout(args, &out->timeout);
+    int status = cli_fleet_check_prefix(args);
+    if (status == 0) {
+        status = cli_fleet_timeout(args, &out->timeout);
+    }
     return status != 0 ? status : cli_names_read(args->value[CLI_SUBSCRIPTIONS], &out->names);
 }
 
@@ -367,9 +371,10 @@ const struct cli_verb cli_verb_agent = {
         "exit: the status of COMMAND, or 128 and its signal; 0 without one; 124 the work had\n"
         "not ended by the deadline; 125 the store, the bus or the system refuses; 126, 127\n"
         "COMMAND cannot be executed; 2 usage\n",
-    .takes = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID) |
-             CLI_TAKES(CLI_SUBSCRIPTIONS) | CLI_TAKES(CLI_ROLE) | CLI_TAKES(CLI_ON_ORPHAN) |
-             CLI_TAKES(CLI_TIMEOUT) | CLI_TAKES(CLI_SET),
+    .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) |
+             CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID) | CLI_TAKES(CLI_SUBSCRIPTIONS) |
+             CLI_TAKES(CLI_ROLE) | CLI_TAKES(CLI_ON_ORPHAN) | CLI_TAKES(CLI_TIMEOUT) |
+             CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID),
     .command = true,
     .may_lack_command = true,

@@ -51,6 +51,8 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_CLOUDEVENTS] = {"cloudevents", NULL, NULL, "one CloudEvent a line, in JSON"},
     [CLI_TIMEOUT] = {"timeout", "DUR", NULL,
                      "of the fleet: who is silent that long is dead; default: 15s"},
+    [CLI_TOPIC_PREFIX] = {"topic-prefix", "PREFIX", "COORD_TOPIC_PREFIX",
+                          "of the fleet's topics, where fleets share a bus"},
     [CLI_HELP] = {"help", NULL, NULL, "this text"},
     [CLI_VERSION] = {"version", NULL, NULL, "the version"},
 };
@@ -246,6 +248,7 @@ static void take_environment(const struct cli_verb *verb, struct cli_args *out)
         if (options[i].environment != NULL && is_taken(verb, i) && out->value[i] == NULL) {
             const char *value = getenv(options[i].environment);
             out->value[i] = value != NULL && value[0] != '\0' ? value : NULL;
+            out->from_environment |= out->value[i] != NULL ? CLI_TAKES(i) : 0;
         }
     }
 }

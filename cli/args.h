@@ -35,6 +35,7 @@ enum cli_option {
     CLI_FOLLOW,
     CLI_CLOUDEVENTS,
     CLI_TIMEOUT,
+    CLI_TOPIC_PREFIX,
     CLI_HELP,
     CLI_VERSION,
     CLI_OPTIONS
@@ -67,6 +68,7 @@ struct cli_verb {
 struct cli_args {
     const struct cli_verb *verb;
     const char *value[CLI_OPTIONS]; /* NULL: not given; a flag that is given is "" */
+    unsigned from_environment;      /* CLI_TAKES() of each value that stood there */
     const char *set[COORD_URI_OPTIONS_MAX];
     size_t set_count;
     const char *metadata[CLI_METADATA_MAX];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * cli/doctor.c - `coordctl doctor`: look at a server, and say what is wrong and what cures it.
  */
+#include "cli/doctor.h"
+
 #include "cli/election.h"
 #include "cli/exits.h"
 #include "cli/json.h"
 #include "cli/say.h"
 #include "cli/schemes.h"
 #include "cli/verbs.h"
-#include "coord/check.h"
 #include "electors/redis_doctor.h"
 #include "runtime/clock.h"
 
@@ -20,7 +21,6 @@
 #include <unistd.h>
 
 enum {
-    HOST_CHECKS = 2,
     CLOCK_READS = 1000,
     CLOCK_ROUNDS = 9
 };
@@ -28,12 +28,6 @@ enum {
 /* Of libraries that need not be installed. */
 typedef size_t (*postgres_fn)(const char *uri, bool pooler, uint64_t wall, struct coord_check *out);
 typedef size_t (*redis_fn)(const struct coord_redis_doctor_config *config, struct coord_check *out);
-
-struct findings {
-    const struct coord_timing *timing;
-    size_t count;
-    struct coord_check list[COORD_CHECKS_MAX + HOST_CHECKS];
-};
 
 /* ---------------------------------------------------------------- this host */
 
@@ -69,8 +63,8 @@ static uint64_t cost_of(uint64_t (*call)(void))
     return least / CLOCK_READS;
 }
 
-static struct coord_check *add(struct findings *found, const char *name, enum coord_verdict verdict,
-                               const char *why)
+static struct coord_check *add(struct cli_findings *found, const char *name,
+                               enum coord_verdict verdict, const char *why)
 {
     struct coord_check *check = &found->list[found->count++];
     *check = (struct coord_check){.name = name, .verdict = verdict, .why = why};
@@ -78,7 +72,7 @@ static struct coord_check *add(struct findings *found, const char *name, enum co
 }
 
 /* A read that costs half of a system call and more is one. */
-static void check_clock_read(struct findings *found)
+static void check_clock_read(struct cli_findings *found)
 {
     const uint64_t read = cost_of(read_clock);
     const uint64_t kernel = cost_of(call_kernel);
@@ -95,7 +89,7 @@ static void check_clock_read(struct findings *found)
     }
 }
 
-static void check_timing(struct findings *found)
+static void check_timing(struct cli_findings *found)
 {
     const struct coord_timing *t = found->timing;
     struct coord_check *check =
@@ -117,7 +111,7 @@ static void print_text(const struct coord_check *check)
            check->why, check->cure[0] != '\0' ? "; cure: " : "", check->cure);
 }
 
-static bool print_json(const struct findings *found, const struct coord_check *check)
+static bool print_json(const struct cli_findings *found, const struct coord_check *check)
 {
     struct cli_json json;
     cli_json_begin(&json, stdout);
@@ -136,7 +130,7 @@ static bool print_json(const struct findings *found, const struct coord_check *c
     return cli_json_end(&json);
 }
 
-static int print(const struct cli_args *args, const struct findings *found)
+int cli_doctor_print(const struct cli_args *args, const struct cli_findings *found)
 {
     unsigned count[sizeof verdicts / sizeof *verdicts] = {0};
     for (size_t i = 0; i < found->count; i++) {
@@ -155,7 +149,7 @@ static int print(const struct cli_args *args, const struct findings *found)
 
 /* ---------------------------------------------------------------- the server */
 
-static int ask_postgres(const struct coord_uri *uri, struct findings *found)
+static int ask_postgres(const struct coord_uri *uri, struct cli_findings *found)
 {
     struct coord_error error;
     const postgres_fn examine =
@@ -168,7 +162,7 @@ static int ask_postgres(const struct coord_uri *uri, struct findings *found)
     return 0;
 }
 
-static int ask_redis(const struct coord_uri *uri, struct findings *found)
+static int ask_redis(const struct coord_uri *uri, struct cli_findings *found)
 {
     struct coord_error error;
     const struct coord_redis_doctor_config config = {.uri = uri,
@@ -186,7 +180,7 @@ static int ask_redis(const struct coord_uri *uri, struct findings *found)
 }
 
 static int ask_server(const struct cli_args *args, const struct coord_uri *uri,
-                      struct findings *found)
+                      struct cli_findings *found)
 {
     int status = 0;
     const bool postgres = strncmp(uri->scheme, "postgres", 8) == 0;
@@ -205,10 +199,10 @@ static int ask_server(const struct cli_args *args, const struct coord_uri *uri,
     }
     check_timing(found);
     check_clock_read(found);
-    return print(args, found);
+    return cli_doctor_print(args, found);
 }
 
-static int examine(const struct cli_args *args, struct coord_uri *uri, struct findings *found)
+static int examine(const struct cli_args *args, struct coord_uri *uri, struct cli_findings *found)
 {
     struct coord_error error;
     enum coord_err rc = coord_uri_parse(args->value[CLI_ELECTOR], uri, &error);
@@ -218,7 +212,7 @@ static int examine(const struct cli_args *args, struct coord_uri *uri, struct fi
     return rc == COORD_OK ? ask_server(args, uri, found) : cli_say_error(&error);
 }
 
-static int run_doctor(const struct cli_args *args)
+static int examine_election(const struct cli_args *args)
 {
     struct cli_args with = *args;
     struct cli_election opened;
@@ -229,7 +223,7 @@ static int run_doctor(const struct cli_args *args)
         return status;
     }
     struct coord_uri *uri = malloc(sizeof *uri); /* large */
-    struct findings *found = calloc(1, sizeof *found);
+    struct cli_findings *found = calloc(1, sizeof *found);
     if (uri == NULL || found == NULL) {
         cli_say("out of memory");
         status = CLI_FAILED;
@@ -244,13 +238,42 @@ static int run_doctor(const struct cli_args *args)
     return status;
 }
 
+static int run_doctor(const struct cli_args *args)
+{
+    const char *const elector = args->value[CLI_ELECTOR];
+    const char *const bus = args->value[CLI_BUS];
+    /* A flag says which one is meant, where the environment has both. */
+    const unsigned known = args->from_environment;
+    const bool only_bus = bus != NULL && (known & CLI_TAKES(CLI_BUS)) == 0 &&
+                          (elector == NULL || (known & CLI_TAKES(CLI_ELECTOR)) != 0);
+    const bool only_elector = elector != NULL && (known & CLI_TAKES(CLI_ELECTOR)) == 0 &&
+                              (bus == NULL || (known & CLI_TAKES(CLI_BUS)) != 0);
+    int status = 0;
+    if (elector == NULL && bus == NULL) {
+        return cli_say_usage("coordctl doctor needs --elector URI or --bus URI; they may also "
+                             "stand in COORD_ELECTOR and COORD_BUS");
+    }
+    if (elector != NULL && !only_bus) {
+        status = examine_election(args);
+    }
+    if (bus != NULL && !only_elector && status <= CLI_NOBODY) {
+        const int other = cli_doctor_bus(args, elector == NULL || only_bus);
+        status = other > status ? other : status;
+    }
+    return status;
+}
+
 const struct cli_verb cli_verb_doctor = {
     .name = "doctor",
-    .synopsis = "--elector URI [--ttl DUR] [--json]",
+    .synopsis = "--elector URI [--ttl DUR] [--json]\n"
+                "       --bus URI [--topic-prefix PREFIX] [--timeout DUR] [--json]",
     .summary = "look at a server: what was seen, why it matters, what cures it",
-    .details = "One line a check: ok, warn, FAIL, or skip where the server keeps it to itself.\n\n"
+    .details = "One line a check: ok, warn, FAIL, or skip where the server keeps it to itself.\n"
+               "To a bus it sends messages of its own, to the topic PREFIX.doctor, and waits for\n"
+               "them to come back.\n\n"
                "exit: 0 nothing FAILs; 1 something does; 125 the system fails; 2 usage\n",
-    .takes = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_TTL) | CLI_TAKES(CLI_JSON) | CLI_TAKES(CLI_SET),
-    .needs = CLI_TAKES(CLI_ELECTOR),
+    .takes = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_TTL) | CLI_TAKES(CLI_BUS) |
+             CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_TIMEOUT) | CLI_TAKES(CLI_JSON) |
+             CLI_TAKES(CLI_SET),
     .run = run_doctor,
 };

@@ -25,6 +25,15 @@ int cli_fleet_timeout(const struct cli_args *args, coord_ms *out)
     return cli_args_duration(args, CLI_TIMEOUT, COORD_TIMEOUT_DEFAULT, out);
 }
 
+int cli_fleet_check_prefix(const struct cli_args *args)
+{
+    char topic[COORD_TOPIC_MAX];
+    return coord_topic(args->value[CLI_TOPIC_PREFIX], COORD_MESSAGE_HEARTBEAT, topic) == COORD_OK
+               ? 0
+               : cli_say_usage("--topic-prefix is 1 to %d printable characters without blanks",
+                               (int)COORD_TOPIC_PREFIX_MAX);
+}
+
 int cli_fleet_open_bus(const struct cli_args *args, struct coord_runtime *runtime,
                        struct coord_bus **out)
 {
@@ -58,7 +67,7 @@ static int listen_to(struct cli_fleet *fleet)
         return cli_say_error(&error);
     }
     for (size_t i = 0; i < sizeof heard / sizeof *heard; i++) {
-        if (coord_topic(NULL, heard[i], topic) != COORD_OK ||
+        if (coord_topic(fleet->prefix, heard[i], topic) != COORD_OK ||
             coord_bus_subscribe(fleet->bus, topic, &error) != COORD_OK) {
             return cli_say_error(&error);
         }
@@ -70,8 +79,13 @@ int cli_fleet_open(const struct cli_args *args, struct coord_runtime *runtime, b
                    struct cli_fleet *out)
 {
     struct coord_error error = {.code = COORD_OK};
-    *out = (struct cli_fleet){.runtime = runtime, .own_runtime = runtime == NULL};
-    int status = listens ? cli_fleet_timeout(args, &out->timeout) : 0;
+    *out = (struct cli_fleet){.runtime = runtime,
+                              .own_runtime = runtime == NULL,
+                              .prefix = args->value[CLI_TOPIC_PREFIX]};
+    int status = cli_fleet_check_prefix(args);
+    if (status == 0 && listens) {
+        status = cli_fleet_timeout(args, &out->timeout);
+    }
     if (status != 0) {
         return status;
     }
@@ -126,7 +140,7 @@ int cli_fleet_send(struct cli_fleet *fleet, const struct coord_message *message)
     if (status != 0) {
         return status;
     }
-    if (coord_topic(NULL, message->type, topic) != COORD_OK ||
+    if (coord_topic(fleet->prefix, message->type, topic) != COORD_OK ||
         coord_bus_publish(fleet->bus, topic, bytes, count, &error) != COORD_OK ||
         coord_bus_drain(fleet->bus, UP_WITHIN, &error) != COORD_OK) {
         cli_say_error(&error);
@@ -219,7 +233,7 @@ static bool take_message(struct cli_fleet *fleet, const struct coord_broker_mess
 {
     enum coord_message_type type = COORD_MESSAGE_HEARTBEAT;
     struct coord_message read = {.kind = COORD_ORPHANS_HINT};
-    if (!coord_topic_type(NULL, message->topic, strlen(message->topic), &type)) {
+    if (!coord_topic_type(fleet->prefix, message->topic, strlen(message->topic), &type)) {
         return false;
     }
     if (type == COORD_MESSAGE_ORPHANS &&

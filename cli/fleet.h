@@ -25,6 +25,7 @@ struct cli_fleet {
     bool own_runtime;
     struct coord_bus *bus;
     struct coord_coordinator *coordinator; /* NULL: it only speaks */
+    const char *prefix;                    /* of its topics; NULL: the usual one */
     coord_ms timeout;                      /* T */
     struct cli_table table;                /* of the last CLI_FLEET_TABLE */
     uint64_t least_fence;                  /* what a leader with a lower one tells is passed over */
@@ -62,6 +63,9 @@ void cli_fleet_close(struct cli_fleet *fleet);
 /** A bus on this runtime, as --bus says. @return 0, or the exit status, said. */
 int cli_fleet_open_bus(const struct cli_args *args, struct coord_runtime *runtime,
                        struct coord_bus **out);
+
+/** Is --topic-prefix one? @return 0, or CLI_USAGE, said. */
+int cli_fleet_check_prefix(const struct cli_args *args);
 
 /** --timeout. @return 0, or CLI_USAGE, said. */
 int cli_fleet_timeout(const struct cli_args *args, coord_ms *out);

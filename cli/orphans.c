@@ -192,16 +192,16 @@ static int run_orphans(const struct cli_args *args)
 const struct cli_verb cli_verb_orphans = {
     .name = "orphans",
     .synopsis = "--bus URI [--elector URI --name NAME] [--follow] [--json|--cloudevents]\n"
-                "       [--timeout DUR]",
+                "       [--timeout DUR] [--topic-prefix PREFIX]",
     .summary = "tell which work nobody looks after, as the leader reports it",
     .details = "It waits for one whole table of the leader, who repeats it each --timeout, and\n"
                "prints what is open. With --follow it goes on, and prints each report as it is\n"
                "opened, updated or resolved. With --elector only the present leader counts.\n\n"
                "exit: 0 a whole table was heard, whatever is in it; 124 none was, in twice the\n"
                "time-out; 125 the bus or the store cannot be reached; 2 usage\n",
-    .takes = CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) |
-             CLI_TAKES(CLI_FOLLOW) | CLI_TAKES(CLI_JSON) | CLI_TAKES(CLI_CLOUDEVENTS) |
-             CLI_TAKES(CLI_TIMEOUT) | CLI_TAKES(CLI_SET),
+    .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ELECTOR) |
+             CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_FOLLOW) | CLI_TAKES(CLI_JSON) |
+             CLI_TAKES(CLI_CLOUDEVENTS) | CLI_TAKES(CLI_TIMEOUT) | CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_BUS),
     .run = run_orphans,
 };

@@ -126,14 +126,16 @@ static int run_peers(const struct cli_args *args)
 
 const struct cli_verb cli_verb_peers = {
     .name = "peers",
-    .synopsis = "--bus URI [--for DUR] [--watch] [--json] [--timeout DUR]",
+    .synopsis = "--bus URI [--for DUR] [--watch] [--json] [--timeout DUR]\n"
+                "       [--topic-prefix PREFIX]",
     .summary = "tell who is in the fleet: alive, leaving, silent",
     .details = "It listens for --for, then prints who was heard. With --watch it goes on: on a\n"
                "terminal the list is drawn again in place, else each change is a line.\n\n"
                "exit: 0 somebody was heard; 1 nobody was; 125 the bus cannot be reached;\n"
                "2 usage\n",
-    .takes = CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_FOR) | CLI_TAKES(CLI_WATCH) | CLI_TAKES(CLI_JSON) |
-             CLI_TAKES(CLI_TIMEOUT) | CLI_TAKES(CLI_SET),
+    .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_FOR) |
+             CLI_TAKES(CLI_WATCH) | CLI_TAKES(CLI_JSON) | CLI_TAKES(CLI_TIMEOUT) |
+             CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_BUS),
     .run = run_peers,
 };

@@ -32,6 +32,26 @@ struct coord_check {
     char cure[COORD_CHECK_CURE_MAX];   /* "" where nothing has to be done */
 };
 
+/** Findings, as they come together. */
+struct coord_checks {
+    struct coord_check *list; /* room for COORD_CHECKS_MAX; the caller's */
+    size_t count;
+};
+
+/**
+ * Add a finding.
+ *
+ * @param name   static.
+ * @param value  copied, as far as there is room.
+ * @param why    static.
+ * @param cure   copied; it counts where the verdict is not OK.
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
+ * Source: docs/buses.md#doctor, tests/integration/test_cli_doctor_bus.c.
+ */
+COORD_API void coord_check_add(struct coord_checks *checks, const char *name,
+                               enum coord_verdict verdict, const char *value, const char *why,
+                               const char *cure);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,26 +3,20 @@
  */
 #include "electors/redis_doctor.h"
 
-#include "connections/redis.h"
-
-#include <hiredis/hiredis.h>
+#include "connections/redis_ask.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PATIENCE = 10000, /* ms a question */
-    CONNECT = 3000,   /* ms a step of connecting */
-    LISTEN = 3000,    /* ms for a subscription */
+    LISTEN = 3000, /* ms for a subscription */
     ROUND_TRIPS = 20,
     FEW_CLIENTS = 10,
     CLOCK_WARN_MS = 1000,
     CLOCK_FAIL_MS = 600 * 1000, /* the fence takes up to 71 minutes */
-    ARGUMENTS = 6,
-    FIELD = 64,
+    FIELD = COORD__REDIS_FIELD,
     KEY = 128
 };
 
@@ -32,12 +26,10 @@ struct doctor {
     size_t count;
     const char *prefix;
     const char *user; /* for the ACL lines */
-    struct coord_redis *redis;
-    struct coord_redis_user member;
-    struct coord_redis_call call; /* the last question */
-    struct redisReply *info;      /* NULL: denied */
-    char key[3][KEY];             /* of its own: lease, fence, ask; '%' alone is in no election's */
-    char missing[FIELD * 2];      /* rights */
+    struct coord_redis_ask ask;
+    struct redisReply *info; /* NULL: denied */
+    char key[3][KEY];        /* of its own: lease, fence, ask; '%' alone is in no election's */
+    char missing[FIELD * 2]; /* rights */
 };
 
 static struct coord_check *add(struct doctor *d, const char *name, enum coord_verdict verdict,
@@ -65,75 +57,11 @@ static enum coord_verdict unless(bool good, enum coord_verdict bad)
 
 /* ---------------------------------------------------------------- asking */
 
-static void wait_for(bool open, const struct coord_descriptor *wanted, coord_ms most)
-{
-    struct pollfd p = {.fd = -1};
-    if (open) {
-        p.fd = wanted->fd;
-        p.events = (short)((wanted->read ? POLLIN : 0) | (wanted->write ? POLLOUT : 0));
-    }
-    poll(&p, open ? 1 : 0, (int)most);
-}
+#define ASK(d, ...) COORD_REDIS_ASK(&(d)->ask, __VA_ARGS__)
 
-/* @return the answer, an error reply too, until the next question; NULL: see d->call.error. */
-static const redisReply *ask(struct doctor *d, int argc, const char **argv)
-{
-    size_t bytes[ARGUMENTS];
-    const coord_ms until = d->config->now() + PATIENCE;
-    for (int i = 0; i < argc; i++) {
-        bytes[i] = strlen(argv[i]);
-    }
-    coord_redis_call_clear(&d->call);
-    coord_redis_send(d->redis, &d->call, argc, argv, bytes, d->config->now());
-    coord_redis_flush(d->redis, d->config->now());
-    coord_redis_process(d->redis, d->config->now());
-    while (d->call.state == COORD_REDIS_WAITING) {
-        struct coord_descriptor wanted;
-        const coord_ms now = d->config->now();
-        if (now >= until) {
-            coord_redis_forget(d->redis, &d->call);
-            coord_error_set(&d->call.error, COORD_E_NO_ANSWER,
-                            "the server did not answer in time: see whether it is overloaded");
-            return NULL;
-        }
-        const bool open = coord_redis_descriptor(d->redis, &wanted);
-        const coord_ms at = coord_ms_min(until, coord_redis_deadline(d->redis));
-        wait_for(open, &wanted, coord_ms_sub(at, now));
-        coord_redis_process(d->redis, d->config->now());
-    }
-    return d->call.state == COORD_REDIS_ANSWERED ? d->call.reply : NULL;
-}
-
-#define WORDS(...)  ((const char *[]){__VA_ARGS__})
-#define ASK(d, ...) ask((d), (int)(sizeof WORDS(__VA_ARGS__) / sizeof(char *)), WORDS(__VA_ARGS__))
-
-/* What an answer means. COORD_OK: it was done. */
-static enum coord_err code_of(const struct doctor *d, const redisReply *reply,
-                              struct coord_error *why)
-{
-    if (reply == NULL) {
-        *why = d->call.error;
-        return why->code;
-    }
-    why->code = COORD_OK;
-    return reply->type == REDIS_REPLY_ERROR ? coord_redis_error(reply->str, why) : COORD_OK;
-}
-
-/* The value of a field of INFO. @return out, "" where it is not told. */
 static const char *field(const struct doctor *d, const char *name, char out[FIELD])
 {
-    const size_t bytes = strlen(name);
-    const char *at = d->info != NULL ? d->info->str : NULL;
-    out[0] = '\0';
-    while (at != NULL && (strncmp(at, name, bytes) != 0 || at[bytes] != ':')) {
-        at = strchr(at, '\n');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    if (at != NULL) {
-        const int length = (int)strcspn(at + bytes + 1, "\r\n");
-        snprintf(out, FIELD, "%.*s", length < FIELD ? length : FIELD - 1, at + bytes + 1);
-    }
-    return out;
+    return coord_redis_info_field(d->info, name, out);
 }
 
 static long number(const struct doctor *d, const char *name)
@@ -142,14 +70,9 @@ static long number(const struct doctor *d, const char *name)
     return strtol(field(d, name, text), NULL, 10);
 }
 
-/* A setting; @return false: this server keeps it to itself. */
 static bool setting(struct doctor *d, const char *name, char out[FIELD])
 {
-    const redisReply *reply = ASK(d, "CONFIG", "GET", name);
-    const bool told = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
-                      reply->element[1]->type == REDIS_REPLY_STRING;
-    snprintf(out, FIELD, "%s", told ? reply->element[1]->str : "");
-    return told;
+    return coord_redis_ask_setting(&d->ask, name, out, FIELD);
 }
 
 /* ---------------------------------------------------------------- the server */
@@ -264,7 +187,7 @@ static void check_idle(struct doctor *d)
 static void try_right(struct doctor *d, const char *right, const redisReply *reply)
 {
     struct coord_error why;
-    if (code_of(d, reply, &why) == COORD_E_NO_RIGHT) {
+    if (coord_redis_ask_code(&d->ask, reply, &why) == COORD_E_NO_RIGHT) {
         const size_t used = strlen(d->missing);
         snprintf(d->missing + used, sizeof d->missing - used, "%s%s", used > 0 ? " " : "", right);
     }
@@ -295,7 +218,8 @@ static void check_rights(struct doctor *d)
     try_right(d, "pexpire", ASK(d, "PEXPIRE", d->key[1], "1000"));
     if (strstr(d->missing, "pexpire") == NULL) { /* what cannot be taken back is not written */
         try_right(d, "hset", ASK(d, "HSET", d->key[1], "v", "doctor"));
-        COORD_IGNORE(code_of(d, d->call.reply, &why) != COORD_OK, "looked at below");
+        COORD_IGNORE(coord_redis_ask_code(&d->ask, d->ask.call.reply, &why) != COORD_OK,
+                     "looked at below");
         COORD_IGNORE(ASK(d, "PEXPIRE", d->key[1], "1000") == NULL, "it is tried above");
     }
     snprintf(value, sizeof value, "missing: %s (or its keys, %s:*)", d->missing, d->prefix);
@@ -313,7 +237,7 @@ static bool hears(struct doctor *d)
 {
     const struct coord_redis_config config = {.uri = d->config->uri,
                                               .resolver = &coord__redis_resolve_at_once};
-    struct coord_redis_user member = d->member;
+    struct coord_redis_user member = d->ask.member;
     struct coord_redis_events *events = NULL;
     struct coord_redis_listener listener = {.heard = false};
     if (coord_redis_events_open(&config, &member, &events, NULL) != COORD_OK) {
@@ -328,7 +252,7 @@ static bool hears(struct doctor *d)
         const coord_ms now = d->config->now();
         const bool open = coord_redis_events_descriptor(events, &wanted);
         const coord_ms at = coord_ms_min(until, coord_redis_events_deadline(events));
-        wait_for(open, &wanted, coord_ms_sub(at, now));
+        coord_redis_ask_wait(open, &wanted, coord_ms_sub(at, now));
         coord_redis_events_process(events, d->config->now());
     }
     coord_redis_events_drop(events, &listener);
@@ -343,7 +267,8 @@ static void check_channel(struct doctor *d)
     struct coord_error why;
     acl_line(d, line);
     snprintf(channel, sizeof channel, "%s:{%%doctor}:events", d->prefix);
-    const bool speaks = code_of(d, ASK(d, "PUBLISH", channel, "doctor"), &why) == COORD_OK;
+    const bool speaks =
+        coord_redis_ask_code(&d->ask, ASK(d, "PUBLISH", channel, "doctor"), &why) == COORD_OK;
     const bool listens = hears(d);
     cure(add(d, "channel", unless(speaks && listens, COORD_VERDICT_WARN),
              speaks && listens ? "granted"
@@ -362,15 +287,6 @@ static void check_channel(struct doctor *d)
 
 /* ---------------------------------------------------------------- time */
 
-static int64_t clock_of(const redisReply *reply)
-{
-    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
-        return 0;
-    }
-    return strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
-           strtoll(reply->element[1]->str, NULL, 10);
-}
-
 static void check_time(struct doctor *d)
 {
     char value[COORD_CHECK_VALUE_MAX];
@@ -379,7 +295,7 @@ static void check_time(struct doctor *d)
     int64_t apart = 0; /* as the fastest answer told it */
     for (int i = 0; i < ROUND_TRIPS; i++) {
         const int64_t before = (int64_t)d->config->wall();
-        const int64_t server = clock_of(ASK(d, "TIME"));
+        const int64_t server = coord_redis_clock_of(ASK(d, "TIME"));
         const int64_t after = (int64_t)d->config->wall();
         if (server == 0) {
             return; /* the rights say why */
@@ -412,15 +328,15 @@ static void examine(struct doctor *d)
 {
     struct coord_error why = {.code = COORD_OK};
     const redisReply *reply = ASK(d, "INFO");
-    if (code_of(d, reply, &why) != COORD_OK && why.code != COORD_E_NO_RIGHT) {
+    if (coord_redis_ask_code(&d->ask, reply, &why) != COORD_OK && why.code != COORD_E_NO_RIGHT) {
         cure(add(d, "connection", COORD_VERDICT_FAIL, coord_err_name(why.code),
                  "nobody can be elected over a server that cannot be asked"),
              why.text);
         return;
     }
     if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
-        d->info = d->call.reply;
-        d->call.reply = NULL;
+        d->info = d->ask.call.reply;
+        d->ask.call.reply = NULL;
     }
     add(d, "connection", COORD_VERDICT_OK, d->config->uri->shown,
         "all members of an election must use this very server, database and prefix");
@@ -438,21 +354,17 @@ size_t coord_redis_doctor(const struct coord_redis_doctor_config *config, struct
 {
     static const char *const parts[] = {"lease", "fence", "ask"};
     struct doctor d = {.config = config, .list = out};
-    const struct coord_redis_config connection = {.uri = config->uri,
-                                                  .resolver = &coord__redis_resolve_at_once};
     d.prefix = coord_uri_option(config->uri, "prefix");
     d.prefix = d.prefix != NULL ? d.prefix : "coord";
     d.user =
         config->uri->user != NULL && config->uri->user[0] != '\0' ? config->uri->user : "default";
-    d.member.attempt = CONNECT;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         snprintf(d.key[i], KEY, "%.64s:{%%doctor}:%s", d.prefix, parts[i]);
     }
-    if (coord_redis_open(&connection, &d.member, &d.redis, NULL) != COORD_OK) {
+    if (coord_redis_ask_open(config->uri, config->now, &d.ask) != COORD_OK) {
         return 0;
     }
     examine(&d);
-    coord_redis_forget(d.redis, &d.call);
-    coord_redis_close(d.redis, &d.member, false);
+    coord_redis_ask_close(&d.ask);
     return d.count;
 }

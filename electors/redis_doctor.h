@@ -5,7 +5,6 @@
 #define COORD_ELECTOR_REDIS_DOCTOR_H
 
 #include "coord/check.h"
-#include "coord/resolver.h"
 #include "coord/uri.h"
 
 #ifdef __cplusplus
@@ -34,9 +33,6 @@ struct coord_redis_doctor_config {
  */
 COORD_API size_t coord_redis_doctor(const struct coord_redis_doctor_config *config,
                                     struct coord_check *out);
-
-/* ---- between electors/redis_doctor*.c only: it waits for the answer ---- */
-extern const struct coord_resolver coord__redis_resolve_at_once;
 
 #ifdef __cplusplus
 }

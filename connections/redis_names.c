@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * electors/redis_doctor_names.c - host names for a doctor, who may wait for them.
+ * connections/redis_names.c - host names for a doctor, who may wait for them.
  */
-#include "electors/redis_doctor.h"
+#include "connections/redis_ask.h"
 
 #include <netdb.h>
 #include <stdio.h>
