@@ -45,7 +45,7 @@ struct coord_backend_ops {
     const char *name; /* static, such as "redis" */
     size_t state_bytes;
     coord_ms default_ttl; /* ms */
-    coord_ms hint_jitter; /* ms; spread of tries after a hint: 4 over a network, 0 on one host */
+    coord_ms hint_jitter; /* ms; most spread of tries after a hint: 4 by a network, 0 on one host */
     const char *const *options; /* names under `coord.` that it takes itself; NULL-terminated */
 
     /* Check everything that can be checked without waiting. On failure fini() is not called. */

@@ -276,7 +276,7 @@ void coord_lease_hint(struct coord_lease *lease, coord_ms now)
     /* A channel that anybody may write to must not make a storm of tries. */
     const coord_ms gap = lease->config.hint_jitter > 0 ? lease->config.timing.attempt / 64 : 1;
     const coord_ms soonest = coord_ms_max(lease->now, coord_ms_add(lease->last_sent, gap));
-    const coord_ms at = soonest + coord__lease_jitter(lease, lease->config.hint_jitter + 1);
+    const coord_ms at = soonest + coord__lease_jitter(lease, lease->spread + 1);
     lease->term.renew_at = coord_ms_min(lease->term.renew_at, at);
     if (lease->failures == 0) {
         lease->try_at = coord_ms_min(lease->try_at, at);

@@ -71,7 +71,7 @@ enum coord_release {
 struct coord_lease_config {
     struct coord_timing timing;
     unsigned rank;        /* 0 first; the others wait rank * R longer for a free lease */
-    coord_ms hint_jitter; /* spread of the tries after a hint or a known expiry, 0 to 4 ms */
+    coord_ms hint_jitter; /* most spread of tries after a hint, and that at a known expiry; ms */
     uint64_t seed;        /* of its jitter */
     bool explicit_ack;    /* only acknowledge() tells that the host's work has ended */
 };
@@ -134,6 +134,7 @@ struct coord_lease {
     coord_ms try_at;      /* the next ACQUIRE or OBSERVE */
     coord_ms claim_at;    /* rank > 0: when the free lease may be claimed; COORD_NEVER: not free */
     bool hinted;          /* something changed while we asked: the answer may be older */
+    coord_ms spread;      /* of tries after a hint: grows with each race that is lost */
     coord_ms aside_until; /* stepped down: no try before */
     unsigned failures;    /* in a row */
     unsigned undo_tries;  /* left; > 0: an undo is due */

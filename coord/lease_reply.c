@@ -74,6 +74,26 @@ static void wait_for(struct coord_lease *lease, coord_ms retry_in)
     lease->last_retry_at = coord_ms_add(lease->now, retry_in);
 }
 
+/*
+ * A waiter goes at once when it hears that the lease is free: alone, it loses nothing. Who finds
+ * that another was faster has rivals, and keeps out of their way next time; fifty that hear of the
+ * same release spread out after the first of them.
+ */
+static void see_race(struct coord_lease *lease, const struct coord_request *request,
+                     const struct coord_reply *reply)
+{
+    const bool waited = lease->last_outcome == COORD_HELD || lease->last_outcome == COORD_RESERVED;
+    if (request->verb != COORD_VERB_ACQUIRE) {
+        return;
+    }
+    if (reply->outcome == COORD_GRANTED) {
+        lease->spread /= 2;
+    } else if (waited && reply->outcome == COORD_HELD && reply->leader != NULL &&
+               reply->leader->fence > lease->seen) {
+        lease->spread = coord_ms_min(2 * lease->spread + 1, lease->config.hint_jitter);
+    }
+}
+
 static void granted(struct coord_lease *lease, const struct coord_request *request,
                     const struct coord_reply *reply)
 {
@@ -334,6 +354,7 @@ void coord_lease_reply(struct coord_lease *lease, const struct coord_reply *repl
     lease->request.verb = COORD_VERB_NONE;
     coord__lease_pass_time(lease, now);
     count_failure(lease, reply);
+    see_race(lease, &request, reply);
     see_leader(lease, reply->leader);
     see_server_clock(lease, reply->server_us, request.sent);
     if (lease->query_running) {

@@ -56,8 +56,7 @@ static void rest(long ms)
 
 /* ---------------------------------------------------------------- electors */
 
-static struct coord_elector *make(const struct coord_backend_ops *ops, const char *name,
-                                  const char *identity, struct coord_share *share)
+static struct coord_elector *make(const char *name, const char *identity, struct coord_share *share)
 {
     static struct coord_uri uri;
     static uint64_t seed;
@@ -74,7 +73,8 @@ static struct coord_elector *make(const struct coord_backend_ops *ops, const cha
     config.share = share;
     config.seed = ++seed;
     memcpy(config.owner, &config.seed, sizeof config.seed);
-    if (coord_elector_new(ops, &config, coord_clock_now(), &elector, &error) != COORD_OK) {
+    if (coord_elector_new(coord_postgres_elector(), &config, coord_clock_now(), &elector, &error) !=
+        COORD_OK) {
         fail_msg("%s", error.text);
     }
     return elector;
@@ -163,7 +163,7 @@ static void measure_pairs(struct postgres_raw *raw, const char *name)
 {
     double values[2][ROUNDS];
     struct coord_share share = {.first = NULL};
-    struct coord_elector *elector = make(coord_postgres_elector(), "ours", "ours", &share);
+    struct coord_elector *elector = make("ours", "ours", &share);
     acquire(elector);
     resign(elector);
     for (int round = 0; round < ROUNDS; round++) {
@@ -240,37 +240,51 @@ static double handover(struct coord_elector **pair)
     return sum / HANDOVERS;
 }
 
-/* Without the few ms by which candidates of one name are spread; they are no cost of a step. */
 static void measure_handover(struct postgres_raw *raw, const char *name)
 {
-    struct coord_backend_ops at_once = *coord_postgres_elector();
-    double values[3][ROUNDS];
-    struct coord_share shares[4] = {{.first = NULL}};
+    double values[2][ROUNDS];
+    struct coord_share shares[2] = {{.first = NULL}};
     PGconn *other = postgres_server_connect(&server);
-    at_once.hint_jitter = 0;
-    struct coord_elector *plain[] = {make(&at_once, "plain", "a", &shares[0]),
-                                     make(&at_once, "plain", "b", &shares[1])};
-    struct coord_elector *spread[] = {make(coord_postgres_elector(), "spread", "a", &shares[2]),
-                                      make(coord_postgres_elector(), "spread", "b", &shares[3])};
+    struct coord_elector *pair[] = {make("pair", "a", &shares[0]), make("pair", "b", &shares[1])};
     for (int round = 0; round < ROUNDS; round++) {
         values[0][round] = floor_of_handover(raw, other, name);
-        acquire(plain[0]);
-        values[1][round] = handover(plain);
-        resign(plain[HANDOVERS % 2]);
-        acquire(spread[0]);
-        values[2][round] = handover(spread);
-        resign(spread[HANDOVERS % 2]);
+        acquire(pair[0]);
+        values[1][round] = handover(pair);
+        resign(pair[HANDOVERS % 2]);
     }
     const double floor = median(values[0]);
     const double ours = median(values[1]);
     printf("postgres hand-over        %7.1f us   raw %7.1f us   %.3fx\n", ours, floor,
            ours / floor);
-    printf("postgres hand-over spread %7.1f us   as shipped: candidates are spread over %d ms\n",
-           median(values[2]), (int)coord_postgres_elector()->hint_jitter);
-    for (int i = 0; i < 2; i++) {
-        coord_elector_free(plain[i], false);
-        coord_elector_free(spread[i], false);
+    coord_elector_free(pair[0], false);
+    coord_elector_free(pair[1], false);
+    PQfinish(other);
+}
+
+/* From the superuser's word to the leader's "no". A new name each time leads at once. */
+static void measure_fatal(void)
+{
+    double values[ROUNDS];
+    char name[32];
+    PGconn *other = postgres_server_connect(&server);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct coord_share share = {.first = NULL};
+        snprintf(name, sizeof name, "ended %d", round);
+        struct coord_elector *elector = make(name, "ours", &share);
+        acquire(elector);
+        rest(20); /* it is in the middle of nothing */
+        turn(&elector, 1, 1);
+        const double start = now_us();
+        PQclear(PQexec(other, "select pg_terminate_backend(pid) from pg_locks where locktype = "
+                              "'advisory'"));
+        while (leads(elector)) {
+            turn(&elector, 1, 1);
+        }
+        values[round] = now_us() - start;
+        coord_elector_free(elector, false);
     }
+    const double usual = median(values); /* sorts them */
+    printf("postgres loss on FATAL    %7.1f us   at most %.1f us\n", usual, values[ROUNDS - 1]);
     PQfinish(other);
 }
 
@@ -295,7 +309,7 @@ static void measure_renewals(struct postgres_raw *raw, const char *name)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         while (open < counts[c]) {
             snprintf(names, sizeof names, "many %zu", open);
-            electors[open] = make(coord_postgres_elector(), names, "ours", &share);
+            electors[open] = make(names, "ours", &share);
             acquire(electors[open++]);
         }
         renew_all(electors, open);
@@ -361,14 +375,18 @@ static void write_json(FILE *out, const char *key, const char *text)
 static void measure_psycopg2(const struct postgres_raw *raw, const char *name)
 {
     char path[128];
-    char command[256];
+    char command[512];
     snprintf(path, sizeof path, "%s/bench.py", server.folder);
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     fputs(program, out);
     fclose(out);
     fflush(stdout);
-    snprintf(command, sizeof command, "python3 %s", path);
+    /* The system's own Python, where another one comes first and has no psycopg2. */
+    snprintf(command, sizeof command,
+             "if python3 -c 'import psycopg2' 2>/dev/null; then exec python3 %s; fi; "
+             "exec /usr/bin/python3 %s",
+             path, path);
     FILE *python = popen(command, "w");
     assert_non_null(python);
     fputc('{', python);
@@ -403,6 +421,7 @@ static void run(void **state)
     measure_pairs(&raw, name);
     measure_psycopg2(&raw, name);
     measure_handover(&raw, name);
+    measure_fatal();
     measure_renewals(&raw, name);
     postgres_raw_close(&raw);
     postgres_server_stop(&server);
