@@ -49,7 +49,7 @@ static int read_notice(const struct cli_args *args, struct coord_message *out, c
     out->at_us = wall;
     out->sent_at_us = wall;
     out->has_sent_at = true;
-    out->completion_us = wall + (int64_t)coord_ms_min(*within, (coord_ms)1 << 42) * 1000;
+    out->completion_us = coord_time_at(wall, 0, *within);
     return status;
 }
 

@@ -177,10 +177,7 @@ static void put_word(struct coord_writer *w, const char *key, const char *word)
 static void put_time(struct coord_writer *w, const char *key, coord_ms at, coord_ms now)
 {
     char text[COORD_TIME_TEXT_MAX];
-    const int64_t wall = (int64_t)coord_clock_wall_us();
-    const coord_ms apart = coord_ms_min(at > now ? at - now : now - at, (coord_ms)1 << 42);
-    const int64_t us = (int64_t)apart * 1000;
-    coord_report_time(at > now ? wall + us : wall - us, text);
+    coord_report_time(coord_time_at((int64_t)coord_clock_wall_us(), now, at), text);
     put_word(w, key, text);
 }
 

@@ -152,7 +152,7 @@ static bool notice(struct coord_coordinator *c, int64_t wall, struct coord_outgo
     message.subscriptions = c->subscriptions;
     message.in_flight_count = c->in_flight_count;
     coord_ms left = coord_ms_min(coord_ms_sub(c->deadline, c->now), COORD__ENDLESS);
-    message.completion_us = wall + (int64_t)left * 1000;
+    message.completion_us = coord_time_at(wall, c->now, coord_ms_add(c->now, left));
     message.has_sent_at = true;
     return form(c, &message, out);
 }
@@ -185,13 +185,6 @@ bool coord__may_report(const struct coord_coordinator *c)
     return coord__judging(c) && c->now >= coord_ms_add(c->anew, c->config.timeout);
 }
 
-static int64_t wall_of(const struct coord_coordinator *c, coord_ms at, int64_t wall)
-{
-    coord_ms apart = at > c->now ? at - c->now : c->now - at;
-    int64_t us = (int64_t)coord_ms_min(apart, (coord_ms)1 << 42) * 1000;
-    return at > c->now ? wall + us : wall - us;
-}
-
 static void incarnation_text(const unsigned char *incarnation, char *out)
 {
     static const char digits[] = "0123456789abcdef";
@@ -219,10 +212,10 @@ static void write_report(const struct coord_coordinator *c, const struct coord__
     wire.subscription = coord_text(name->text, name->bytes);
     wire.cause = (enum coord_cause)report->cause;
     wire.certainty = (enum coord_certainty)report->certainty;
-    wire.since_us = wall_of(c, report->since, wall);
+    wire.since_us = coord_time_at(wall, c->now, report->since);
     wire.has_deadline = report->deadline != COORD_NEVER;
-    wire.deadline_us = wall_of(c, report->deadline, wall);
-    wire.safe_after_us = wall_of(c, report->safe_after, wall);
+    wire.deadline_us = coord_time_at(wall, c->now, report->deadline);
+    wire.safe_after_us = coord_time_at(wall, c->now, report->safe_after);
     coord_report_write(writer, &wire);
 }
 

@@ -52,13 +52,6 @@ void coord_report_time(int64_t epoch_us, char *out)
     memcpy(out + MILLISECONDS, "Z", 2);
 }
 
-static int64_t wall_of(const struct coord_report *report, coord_ms at)
-{
-    coord_ms apart = at > report->now ? at - report->now : report->now - at;
-    int64_t us = (int64_t)coord_ms_min(apart, (coord_ms)1 << 42) * 1000;
-    return at > report->now ? report->wall + us : report->wall - us;
-}
-
 static void text(struct coord_writer *w, const char *what)
 {
     coord_write_text(w, what, strlen(what));
@@ -94,7 +87,7 @@ static void moment(struct coord_writer *w, const struct coord_report *report, co
     if (at == COORD_NEVER) {
         member(w, key, NULL);
     } else {
-        instant(w, key, wall_of(report, at));
+        instant(w, key, coord_time_at(report->wall, report->now, at));
     }
 }
 

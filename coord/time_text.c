@@ -445,11 +445,25 @@ size_t coord_time_text_write(const struct coord_time *time, char *out)
     return write_time(time, false, out);
 }
 
+static int64_t within_calendar(int64_t epoch_us)
+{
+    return epoch_us < COORD_TIME_MIN_US   ? COORD_TIME_MIN_US
+           : epoch_us > COORD_TIME_MAX_US ? COORD_TIME_MAX_US
+                                          : epoch_us;
+}
+
 size_t coord_time_text_stamp(int64_t epoch_us, char *out)
 {
-    int64_t us = epoch_us < COORD_TIME_MIN_US   ? COORD_TIME_MIN_US
-                 : epoch_us > COORD_TIME_MAX_US ? COORD_TIME_MAX_US
-                                                : epoch_us;
-    struct coord_time time = coord_time_utc(us);
+    struct coord_time time = coord_time_utc(within_calendar(epoch_us));
     return write_time(&time, true, out);
+}
+
+int64_t coord_time_at(int64_t wall, coord_ms now, coord_ms at)
+{
+    /* Longer than all the calendar, and both together are still a number. */
+    const coord_ms longest = (coord_ms)1 << 49;
+    const coord_ms apart = coord_ms_min(at > now ? at - now : now - at, longest);
+    const int64_t us = (int64_t)apart * 1000;
+    const int64_t from = within_calendar(wall);
+    return within_calendar(at > now ? from + us : from - us);
 }

@@ -77,6 +77,18 @@ COORD_API size_t coord_time_text_write(const struct coord_time *time, char *out)
  */
 COORD_API size_t coord_time_text_stamp(int64_t epoch_us, char *out);
 
+/**
+ * The instant at which a clock shows a time, from what both show now.
+ *
+ * @param wall  us since the epoch, now.
+ * @param now   ms of the clock that never goes back, now.
+ * @param at    ms of the same clock, before or after; COORD_NEVER is as late as can be.
+ * @return      us since the epoch, clamped to the years 1 to 9999.
+ * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
+ * Source: tests/unit/test_time_text.c.
+ */
+COORD_API int64_t coord_time_at(int64_t wall, coord_ms now, coord_ms at);
+
 #ifdef __cplusplus
 }
 #endif

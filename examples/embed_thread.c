@@ -47,6 +47,7 @@ int main(int argc, char **argv)
     config.name = argc > 2 ? argv[2] : name;
     config.name_bytes = strlen(config.name);
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a line at a time, into a pipe too */
     sigset_t end; /* blocked everywhere, taken by sigwait below: coord touches no disposition */
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);

@@ -52,6 +52,7 @@ int main(int argc, char **argv)
     struct coord_error error = {.code = COORD_OK};
     struct coord_agent_event left;
 
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a line at a time, into a pipe too */
     config.id = argc > 2 ? argv[2] : "w-1";
     config.fn = on_event;
     if (coord_runtime_new(NULL, &runtime, &error) != COORD_OK ||

@@ -29,7 +29,7 @@ thread_is_told_of_every_edge() {
 
 thread_ends_with_a_signal() {
     : >"$output" # before it is in the background: what the last case said is not this one's
-    stdbuf -oL "$examples/embed_thread" "file:$folder" jobs >"$output" 2>&1 &
+    "$examples/embed_thread" "file:$folder" jobs >"$output" 2>&1 &
     example=$!
     tries=0
     while ! grep -q 'leads with fence' "$output" && [ $tries -lt 300 ]; do
@@ -53,11 +53,12 @@ a_spot_worker_says_its_last_word() {
     says '^all work has ended, and the others know it$' timeout 60 "$examples/spot_worker" ||
         return 1
     : >"$output"
-    stdbuf -oL "$examples/spot_worker" "local:$folder/bus" w-7 >"$output" 2>&1 &
+    "$examples/spot_worker" "local:$folder/bus" w-7 >"$output" 2>&1 &
     example=$!
     tries=0
     # Its handler is in place when it sleeps in its wait; before that the signal just ends it.
     while ! grep -q 'SigCgt:.*4' "/proc/$example/status" && [ $tries -lt 300 ]; do
+        kill -0 $example || return 1
         sleep 0.1
         tries=$((tries + 1))
     done

@@ -164,6 +164,8 @@ static void test_report_text__the_longest_names_fit(void **state)
     orphan.fence = orphan.seq = (UINT64_C(1) << 53) - 1;
     orphan.deadline = orphan.safe_after = COORD_NEVER;
     json_decref(read_line(&report, COORD_REPORT_CLOUDEVENTS));
+    report.wall = INT64_MIN;
+    json_decref(read_line(&report, COORD_REPORT_CLOUDEVENTS));
 }
 
 static void test_report_text__only_reports_are_reports(void **state)

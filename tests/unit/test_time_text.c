@@ -162,9 +162,21 @@ static void test_time_text__a_stamp_is_read_as_any_other_form(void **state)
     }
 }
 
+static void test_time_text__the_instant_of_a_clock_is_within_the_calendar(void **state)
+{
+    (void)state;
+    assert_int_equal(coord_time_at(5000, 7, 9), 7000);
+    assert_int_equal(coord_time_at(5000, 9, 7), 3000);
+    assert_int_equal(coord_time_at(-5000, 7, 7), -5000);
+    assert_int_equal(coord_time_at(0, 0, COORD_NEVER), COORD_TIME_MAX_US);
+    assert_int_equal(coord_time_at(INT64_MAX, 0, COORD_NEVER), COORD_TIME_MAX_US);
+    assert_int_equal(coord_time_at(INT64_MIN, COORD_NEVER, 0), COORD_TIME_MIN_US);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_time_text__the_instant_of_a_clock_is_within_the_calendar),
         cmocka_unit_test(test_time_text__all_forms_of_an_instant_are_read),
         cmocka_unit_test(test_time_text__offsets_are_kept),
         cmocka_unit_test(test_time_text__fractions_are_cut_and_padded),
