@@ -29,6 +29,7 @@ struct agent {
     const struct cli_args *args;
     bool observes;
     coord_ms timeout;
+    enum coord_form form;
     struct cli_names names;
     sigset_t mask; /* before ours */
     int signals;
@@ -223,6 +224,7 @@ static int join(struct agent *agent)
     config.bus = agent->bus;
     config.topic_prefix = agent->args->value[CLI_TOPIC_PREFIX];
     config.timeout = agent->timeout;
+    config.form = agent->form;
     config.explicit_drain = true;
     config.fn = on_event;
     config.ctx = agent;
@@ -318,6 +320,9 @@ static int read_options(const struct cli_args *args, struct agent *out)
     if (status == 0) {
         status = cli_fleet_timeout(args, &out->timeout);
     }
+    if (status == 0) {
+        status = cli_args_form(args, &out->form);
+    }
     return status != 0 ? status : cli_names_read(args->value[CLI_SUBSCRIPTIONS], &out->names);
 }
 
@@ -374,7 +379,7 @@ const struct cli_verb cli_verb_agent = {
     .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) |
              CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID) | CLI_TAKES(CLI_SUBSCRIPTIONS) |
              CLI_TAKES(CLI_ROLE) | CLI_TAKES(CLI_ON_ORPHAN) | CLI_TAKES(CLI_TIMEOUT) |
-             CLI_TAKES(CLI_SET),
+             CLI_TAKES(CLI_FORMAT) | CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID),
     .command = true,
     .may_lack_command = true,

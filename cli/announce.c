@@ -103,14 +103,15 @@ static int run_announce(const struct cli_args *args)
 const struct cli_verb cli_verb_announce = {
     .name = "announce",
     .synopsis = "--bus URI --id ID --intent INTENT [--deadline DUR] [--subscriptions A,B]\n"
-                "       [--metadata KEY=VALUE]... [--topic-prefix PREFIX]",
+                "       [--metadata KEY=VALUE]... [--topic-prefix PREFIX]\n"
+                "       [--format msgpack|json]",
     .summary = "order a member of the fleet to leave",
     .details = "It is told to all who hear the bus just now; 'coordctl peers' shows whether the\n"
                "member leaves. One that refuses orders, or is not there, does not.\n\n"
                "exit: 0 it was sent; 125 the bus cannot be reached or refuses; 2 usage\n",
     .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID) |
              CLI_TAKES(CLI_INTENT) | CLI_TAKES(CLI_DEADLINE) | CLI_TAKES(CLI_SUBSCRIPTIONS) |
-             CLI_TAKES(CLI_METADATA) | CLI_TAKES(CLI_SET),
+             CLI_TAKES(CLI_METADATA) | CLI_TAKES(CLI_FORMAT) | CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID) | CLI_TAKES(CLI_INTENT),
     .run = run_announce,
 };

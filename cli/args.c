@@ -32,7 +32,7 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_JSON] = {"json", NULL, NULL, "one JSON object a line"},
     [CLI_SET] = {"option", "KEY=VALUE", NULL, "the same as coord.KEY=VALUE in the URI"},
     [CLI_TYPE] = {"type", "TYPE", NULL, "heartbeat, shutdown, work_assignment, finished or orphan"},
-    [CLI_FORMAT] = {"format", "FORMAT", NULL, "msgpack or json; default: msgpack"},
+    [CLI_FORMAT] = {"format", "FORMAT", NULL, "of messages: msgpack or json; default: msgpack"},
     [CLI_TAKEOVER] = {"takeover", "safe|fast", NULL,
                       "with --name: how the election is taken over from now on"},
     [CLI_BUS] = {"bus", "URI", "COORD_BUS", "what carries the fleet's messages"},
@@ -320,4 +320,14 @@ int cli_args_duration(const struct cli_args *args, enum cli_option option, coord
         return cli_say_usage("--%s: %s", options[option].name, error.text);
     }
     return 0;
+}
+
+int cli_args_form(const struct cli_args *args, enum coord_form *out)
+{
+    const char *name = args->value[CLI_FORMAT];
+    const bool json = name != NULL && strcmp(name, "json") == 0;
+    *out = json ? COORD_FORM_JSON : COORD_FORM_MSGPACK;
+    return name == NULL || json || strcmp(name, "msgpack") == 0
+               ? 0
+               : cli_say_usage("no such --format: use msgpack or json");
 }

@@ -5,6 +5,7 @@
 #define CLI_ARGS_H
 
 #include "coord/error.h"
+#include "coord/message_view.h"
 #include "coord/uri.h"
 
 enum cli_option {
@@ -101,5 +102,8 @@ void cli_args_describe(const struct cli_verb *verb);
 /** A duration option. @return 0, or CLI_USAGE, said. @param out `otherwise` when not given. */
 int cli_args_duration(const struct cli_args *args, enum cli_option option, coord_ms otherwise,
                       coord_ms *out);
+
+/** --format of messages, msgpack when not given. @return 0, or CLI_USAGE, said. */
+int cli_args_form(const struct cli_args *args, enum coord_form *out);
 
 #endif /* CLI_ARGS_H */

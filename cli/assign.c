@@ -108,7 +108,7 @@ static int run_assign(const struct cli_args *args)
 const struct cli_verb cli_verb_assign = {
     .name = "assign",
     .synopsis = "--bus URI --elector URI --name NAME --to ID --subscriptions A,B [--priority N]\n"
-                "       [--topic-prefix PREFIX]",
+                "       [--topic-prefix PREFIX] [--format msgpack|json]",
     .summary = "give work to a member of the fleet, under the present term's fence",
     .details = "It is advisory: the member hears it if it is there, and 'coordctl peers' shows\n"
                "whether it took the work. What is sent under an earlier term is dropped by it.\n\n"
@@ -116,7 +116,7 @@ const struct cli_verb cli_verb_assign = {
                "bus cannot be reached; 2 usage\n",
     .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ELECTOR) |
              CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_TO) | CLI_TAKES(CLI_SUBSCRIPTIONS) |
-             CLI_TAKES(CLI_PRIORITY) | CLI_TAKES(CLI_SET),
+             CLI_TAKES(CLI_PRIORITY) | CLI_TAKES(CLI_FORMAT) | CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_TO) |
              CLI_TAKES(CLI_SUBSCRIPTIONS),
     .run = run_assign,

@@ -83,6 +83,9 @@ int cli_fleet_open(const struct cli_args *args, struct coord_runtime *runtime, b
                               .own_runtime = runtime == NULL,
                               .prefix = args->value[CLI_TOPIC_PREFIX]};
     int status = cli_fleet_check_prefix(args);
+    if (status == 0) {
+        status = cli_args_form(args, &out->form);
+    }
     if (status == 0 && listens) {
         status = cli_fleet_timeout(args, &out->timeout);
     }
@@ -131,8 +134,7 @@ int cli_fleet_send(struct cli_fleet *fleet, const struct coord_message *message)
     struct coord_error error = {.code = COORD_OK};
     char topic[COORD_TOPIC_MAX];
     size_t count = 0;
-    if (coord_message_encode(message, COORD_FORM_MSGPACK, bytes, sizeof bytes, &count) !=
-        COORD_OK) {
+    if (coord_message_encode(message, fleet->form, bytes, sizeof bytes, &count) != COORD_OK) {
         return cli_say_usage("an id, a name or a value is too long, or no UTF-8: ids have 1 to 255 "
                              "bytes, a message 64 KiB");
     }

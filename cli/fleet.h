@@ -27,6 +27,7 @@ struct cli_fleet {
     struct coord_coordinator *coordinator; /* NULL: it only speaks */
     const char *prefix;                    /* of its topics; NULL: the usual one */
     coord_ms timeout;                      /* T */
+    enum coord_form form;                  /* of what is sent */
     struct cli_table table;                /* of the last CLI_FLEET_TABLE */
     uint64_t least_fence;                  /* what a leader with a lower one tells is passed over */
     bool said_down;

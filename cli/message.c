@@ -26,12 +26,6 @@ static bool type_of(const char *name, enum coord_message_type *out)
     return strcmp(name, "orphan") == 0;
 }
 
-static bool form_of(const char *name, enum coord_form *out)
-{
-    *out = name != NULL && strcmp(name, "json") == 0 ? COORD_FORM_JSON : COORD_FORM_MSGPACK;
-    return name == NULL || strcmp(name, "json") == 0 || strcmp(name, "msgpack") == 0;
-}
-
 /* JSON is a line. */
 static int print(const void *bytes, size_t count, enum coord_form form)
 {
@@ -57,8 +51,8 @@ static int run_message(const struct cli_args *args)
         return cli_say_usage("no such type of message: use heartbeat, shutdown, work_assignment, "
                              "finished or orphan");
     }
-    if (!form_of(args->value[CLI_FORMAT], &form)) {
-        return cli_say_usage("no such format: use msgpack or json");
+    if (cli_args_form(args, &form) != 0) {
+        return CLI_USAGE;
     }
     if (strcmp(args->word, "decode") == 0) {
         form = COORD_FORM_JSON;

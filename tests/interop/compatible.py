@@ -64,12 +64,6 @@ class CompatibleConfig(Structure):
     ]
 
 
-class Leadership(Structure):
-    IsLeader = CFUNCTYPE(ctypes.c_bool, c_void_p, POINTER(c_uint64))
-    Ask = CFUNCTYPE(ctypes.c_int, c_void_p)
-    _fields_ = [("is_leader", IsLeader), ("renew", Ask), ("release", Ask), ("ctx", c_void_p)]
-
-
 _Callback = CFUNCTYPE(None, c_void_p, POINTER(Event))
 _value, _peers, _count = POINTER(Value), POINTER(SeedPeer), POINTER(c_size_t)
 _buffer = (c_char_p, c_size_t, _count)  # what is written: where, its room, how much

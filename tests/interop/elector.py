@@ -3,7 +3,8 @@
 
 import asyncio
 import logging
-from ctypes import POINTER, byref, c_bool, c_char_p, c_uint64, c_void_p, sizeof
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_uint64
+from ctypes import c_void_p, sizeof
 
 import library
 from library import ElectionConfig, Error, LeaderChange, Observation, check
@@ -30,6 +31,14 @@ _try_acquire = library.call("coord_election_try_acquire", c_void_p, c_uint64, PO
 _release = library.call("coord_election_release", c_void_p, c_uint64, POINTER(Error))
 _renew = library.call("coord_election_renew", c_void_p, c_uint64, POINTER(Error))
 _on_change = library.call("coord_election_on_leader_change", c_void_p, LeaderChange, c_void_p)
+
+
+class Leadership(Structure):
+    """coord/leadership.h: an elector as coord's coordinators ask it."""
+
+    IsLeader = CFUNCTYPE(c_bool, c_void_p, POINTER(c_uint64))
+    Ask = CFUNCTYPE(c_int, c_void_p)
+    _fields_ = [("is_leader", IsLeader), ("renew", Ask), ("release", Ask), ("ctx", c_void_p)]
 
 
 def _ms(seconds):
@@ -133,3 +142,17 @@ class Elector:
             return False
         self._callbacks.remove(callback)
         return True
+
+    # ---- for coordinators of coord's own
+
+    def leadership(self):
+        """Its calls wait for the store, in whatever thread they are made."""
+
+        def is_leader(_ctx, _fence):  # the messages of eventsource-py carry no fence
+            return self.is_leader
+
+        return Leadership(
+            Leadership.IsLeader(is_leader),
+            Leadership.Ask(lambda _ctx: _renew(self._election, self._call_bound, None)),
+            Leadership.Ask(lambda _ctx: _release(self._election, self._call_bound, None)),
+        )

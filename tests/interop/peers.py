@@ -18,7 +18,7 @@ import compatible
 import library
 from library import Error, check
 
-GUARD = 60  # seconds until a condition that does not come about is a failure
+GUARD = 120  # seconds until a condition that does not come about is a failure
 
 
 class BusMessage(Structure):
@@ -84,12 +84,14 @@ class _Peer:
 
 
 class CoordPeer(_Peer):
-    def __init__(self, id, server, form, timeout=15.0, leadership=None):
+    def __init__(self, id, server, form, timeout=15.0, elector=None):
         super().__init__(form)
         self.id = id
         self._server = server
         self._ending = False
-        self.coordinator = compatible.Coordinator(id, timeout, leadership)
+        self.coordinator = compatible.Coordinator(
+            id, timeout, elector and elector.leadership()
+        )
 
     async def _join(self):
         self._runtime = library.Runtime()
@@ -143,6 +145,9 @@ class CoordPeer(_Peer):
     async def assign(self, target, subscriptions, priority=0):
         message = self.coordinator.create_assignment(self.form, target, subscriptions, priority)
         await self.publish(seed.WORK_ASSIGNMENT_TOPIC, message)
+
+    async def hand_off(self):
+        return self.coordinator.hand_off()
 
     async def check_timeouts(self):
         return self.coordinator.check_timeouts()
@@ -227,6 +232,9 @@ class PythonPeer(_Peer):
     async def assign(self, target, subscriptions, priority=0):
         message = await self.coordinator.create_work_assignment(target, subscriptions, priority)
         await self.publish(seed.WORK_ASSIGNMENT_TOPIC, pack(self.form, message.to_dict()))
+
+    async def hand_off(self):
+        return await self.coordinator.initiate_leadership_handoff()
 
     async def check_timeouts(self):
         return await self.coordinator.check_peer_timeouts()
