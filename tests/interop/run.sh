@@ -41,6 +41,10 @@ python=$(sh "$here/../../scripts/python.sh" "$how" "$build/python") ||
     skip "there is no Python 3.13 or later"
 make_venv "$python" || skip "its packages cannot be installed"
 
+# Whatever a user has set for coordctl is not meant here.
+for name in $(env | sed -n 's/^\(COORD_[A-Z_]*\)=.*/\1/p'); do
+    unset "$name"
+done
 B=$build
 PYTHONDONTWRITEBYTECODE=1
 export B PYTHONDONTWRITEBYTECODE
