@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum {
+    READS = 64 /* of some 16 KiB, in one go: others of the loop want their turn */
+};
+
 struct coord__postgres *coord__postgres_new(const struct coord__postgres_target *target,
                                             const struct coord_resolver *resolver,
                                             const struct coord__postgres_events *events)
@@ -154,9 +158,24 @@ bool coord__postgres_send(struct coord__postgres *pg,
     return true;
 }
 
+static bool is_copy(const PGresult *result)
+{
+    const ExecStatusType status = PQresultStatus(result);
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
+static void mixed_up(struct coord__postgres *pg)
+{
+    pg->doomed = true;
+    coord_error_set(&pg->doom, COORD_E_PROTOCOL,
+                    "the answer belongs to another question: is a pooler in between?");
+}
+
 static void take_result(struct coord__postgres *pg, PGresult *result)
 {
-    if (PQresultStatus(result) == PGRES_FATAL_ERROR) {
+    if (is_copy(result)) {
+        mixed_up(pg); /* nobody asked for one, and libpq would have the same result for ever */
+    } else if (PQresultStatus(result) == PGRES_FATAL_ERROR) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         if (coord__postgres_is_fatal(result) && !pg->doomed) {
             pg->doomed = true;
@@ -192,9 +211,7 @@ static bool fits(const struct coord__postgres *pg)
 static void finish_reply(struct coord__postgres *pg, coord_ms now)
 {
     if (!fits(pg)) {
-        pg->doomed = true;
-        coord_error_set(&pg->doom, COORD_E_PROTOCOL,
-                        "the answer belongs to another question: is a pooler in between?");
+        mixed_up(pg);
         return;
     }
     pg->first = (pg->first + 1) % COORD__POSTGRES_FLYING_MAX;
@@ -248,11 +265,10 @@ static void read_notifications(struct coord__postgres *pg, coord_ms now)
     }
 }
 
-static void read_all(struct coord__postgres *pg, coord_ms now)
+static void read_some(struct coord__postgres *pg, coord_ms now)
 {
     const uint64_t session = pg->session;
-    /* What comes while it reads, whoever waits for the descriptor is told of. At the end of a
-     * stream libpq says "fine" once more; only the next read tells. */
+    /* At the end of a stream libpq says "fine" once more; only the next read tells. */
     const bool alive = PQconsumeInput(pg->conn) == 1;
     read_results(pg, now);
     if (pg->session != session) {
@@ -270,8 +286,11 @@ static void use_session(struct coord__postgres *pg, coord_ms now)
     if (!pg->doomed && pg->unsent) {
         pg->unsent = PQflush(pg->conn) == 1;
     }
-    if (!pg->doomed && coord__postgres_ready_for(pg->fd, POLLIN)) {
-        read_all(pg, now);
+    /* All that has come: who judges others by what is missing must not miss what is here. */
+    for (int i = 0; i < READS && pg->session == session && !pg->doomed &&
+                    coord__postgres_ready_for(pg->fd, POLLIN);
+         i++) {
+        read_some(pg, now);
     }
     if (pg->session == session && pg->doomed) {
         coord__postgres_end(pg, &pg->doom, now);

@@ -6,6 +6,8 @@
 
 #include "connections/postgres.h"
 
+#include <sys/types.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -31,6 +33,7 @@ struct coord__postgres {
     PGconn *conn;
     PostgresPollingStatusType polling;
     int fd;
+    ino_t file;          /* behind fd */
     uint64_t generation; /* of fd */
     uint64_t session;    /* counts sessions, so that a handler's close() is noticed */
     bool unsent;         /* libpq holds bytes that the socket did not take */

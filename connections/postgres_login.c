@@ -5,6 +5,7 @@
 #include "connections/postgres_inside.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 
 enum {
     WHERE_TEXT = 128
@@ -19,12 +20,18 @@ static void on_notice(void *ctx, const PGresult *notice)
     }
 }
 
-/* libpq may change its socket from one step to the next. */
+/* libpq may change its socket from one step to the next, and the new one mostly has the number of
+ * the old one. */
 static void note_socket(struct coord__postgres *pg, bool fresh)
 {
     const int fd = PQsocket(pg->conn);
-    if (fd != pg->fd || fresh) {
+    struct stat file = {.st_ino = 0};
+    if (fd >= 0 && fstat(fd, &file) != 0) {
+        file.st_ino = 0;
+    }
+    if (fd != pg->fd || file.st_ino != pg->file || fresh) {
         pg->fd = fd;
+        pg->file = file.st_ino;
         pg->generation++;
     }
 }

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * tests/unit/test_postgres_link.c - the connection to PostgreSQL, against a server that misbehaves:
+ * a socket of this page, which says just what the test has it say.
+ */
+#include "connections/postgres.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    ROUNDS = 4000, /* of 5 ms: a guard, not an expectation */
+    PATIENCE = 60000
+};
+
+static const struct coord__postgres_statement question = {0, NULL, "select 1", 1, true};
+
+struct scene {
+    int listener;
+    int peer; /* the server's side; -1: none */
+    struct coord__postgres_target *target;
+    struct coord__postgres *pg;
+    bool asks; /* as soon as it is open */
+    bool opened;
+    struct coord_error closed;
+};
+
+static void on_opened(void *ctx, coord_ms now)
+{
+    struct scene *s = ctx;
+    (void)now;
+    s->opened = true;
+    if (s->asks) {
+        assert_true(coord__postgres_send(s->pg, &question, 0, NULL));
+    }
+}
+
+static void on_replied(void *ctx, const struct coord__postgres_reply *reply, coord_ms now)
+{
+    (void)ctx;
+    (void)reply;
+    (void)now;
+}
+
+static void on_closed(void *ctx, const struct coord_error *why, coord_ms now)
+{
+    struct scene *s = ctx;
+    (void)now;
+    s->closed = *why;
+}
+
+static void begin(struct scene *s, const char *parameters)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t bytes = sizeof at;
+    char uri[256];
+    const struct coord__postgres_events events = {
+        .ctx = s, .opened = on_opened, .replied = on_replied, .closed = on_closed};
+    s->peer = -1;
+    s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(s->listener, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(s->listener, 4), 0);
+    assert_int_equal(getsockname(s->listener, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(uri, sizeof uri, "postgresql://u@127.0.0.1:%u/d?gssencmode=disable&%s",
+             (unsigned)ntohs(at.sin_port), parameters);
+    assert_int_equal(coord__postgres_target_new(uri, &s->target, NULL), COORD_OK);
+    s->pg = coord__postgres_new(s->target, NULL, &events);
+    assert_non_null(s->pg);
+    coord__postgres_open(s->pg, PATIENCE, 1);
+}
+
+static void end(struct scene *s)
+{
+    coord__postgres_free(s->pg, false);
+    coord__postgres_target_free(s->target);
+    close(s->listener);
+    if (s->peer >= 0) {
+        close(s->peer);
+    }
+}
+
+/* Both sides get a moment. */
+static void turn(struct scene *s, int fd, unsigned round)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    if (round == ROUNDS) {
+        fail_msg("it never happens: %s", s->closed.text);
+    }
+    coord__postgres_process(s->pg, 1);
+    (void)poll(&wait, 1, 5);
+}
+
+static void await_connection(struct scene *s)
+{
+    for (unsigned round = 0; s->peer < 0; round++) {
+        turn(s, s->listener, round);
+        s->peer = accept(s->listener, NULL, NULL);
+    }
+}
+
+static void await_bytes(struct scene *s, size_t least)
+{
+    char bytes[4096];
+    ssize_t count = 0;
+    for (unsigned round = 0; count < (ssize_t)least; round++) {
+        turn(s, s->peer, round);
+        const ssize_t n = recv(s->peer, bytes, sizeof bytes, MSG_DONTWAIT);
+        count += n > 0 ? n : 0;
+    }
+}
+
+static void answer(struct scene *s, const char *bytes, size_t count)
+{
+    assert_int_equal(send(s->peer, bytes, count, MSG_NOSIGNAL), (ssize_t)count);
+}
+
+static void test_postgres_link__a_socket_that_libpq_replaced_is_another_open_file(void **state)
+{
+    struct scene s = {.peer = -1};
+    struct coord_descriptor before;
+    struct coord_descriptor after;
+    (void)state;
+    begin(&s, "sslmode=prefer");
+    await_connection(&s);
+    await_bytes(&s, 8); /* it asks for TLS */
+    assert_int_equal(coord__postgres_descriptor(s.pg, &before), 1);
+    answer(&s, "S", 1);
+    close(s.peer); /* and the handshake fails: it tries again without, over a new socket */
+    s.peer = -1;
+    await_connection(&s);
+    assert_int_equal(coord__postgres_descriptor(s.pg, &after), 1);
+    assert_true(before.fd != after.fd || before.generation != after.generation);
+    end(&s);
+}
+
+static void test_postgres_link__an_answer_that_begins_a_copy_ends_the_session(void **state)
+{
+    static const char welcome[] = "R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+    static const char copy[] = "1\0\0\0\x04"
+                               "2\0\0\0\x04"
+                               "H\0\0\0\x07\0\0\0";
+    struct scene s = {.peer = -1, .asks = true};
+    (void)state;
+    begin(&s, "sslmode=disable");
+    await_connection(&s);
+    await_bytes(&s, 8);
+    answer(&s, welcome, sizeof welcome - 1);
+    for (unsigned round = 0; !s.opened; round++) {
+        turn(&s, s.peer, round);
+    }
+    await_bytes(&s, 8);
+    answer(&s, copy, sizeof copy - 1);
+    alarm(60); /* libpq has the same result for ever */
+    for (unsigned round = 0; s.closed.code == COORD_OK; round++) {
+        turn(&s, s.peer, round);
+    }
+    alarm(0);
+    assert_int_equal(s.closed.code, COORD_E_PROTOCOL);
+    assert_true(coord__postgres_is_closed(s.pg));
+    end(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_postgres_link__a_socket_that_libpq_replaced_is_another_open_file),
+        cmocka_unit_test(test_postgres_link__an_answer_that_begins_a_copy_ends_the_session),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
