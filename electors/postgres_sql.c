@@ -15,6 +15,12 @@
     "l.objid::bigint = (" key ") & 4294967295 and "                              \
     "l.database = (select d.oid from pg_database d where d.datname = current_database())"
 
+/* A reservation is for half a lease; one that looks longer was made before the clock stepped back,
+ * and would keep everybody else out for so much longer. */
+#define RESERVED(row)                                      \
+    "(" row ".reserved_until > clock_timestamp() and " row \
+    ".reserved_until <= clock_timestamp() + " row ".lease_ms / 2 * interval '1 millisecond')"
+
 /*
  * The try is for the transaction alone: whatever fails after it leaves no lock behind. The lock
  * of the session comes last, over the one that is held, so it can neither wait nor fail.
@@ -53,17 +59,19 @@ static const char acquire_text[] =
     " where t.key = excluded.key and t.format <= 1 and t.takeover = excluded.takeover\n"
     "   and ($8::bigint <= t.fence or (t.run = excluded.run) is not true)\n"
     "   and (t.successor is null or t.successor = excluded.identity\n"
-    "     or t.reserved_until <= clock_timestamp())\n"
-    " returning t.fence, t.debt_ms)\n"
-    "select lock.won,\n"
-    "  case when term.fence is not null then pg_try_advisory_lock($2::bigint) else false end,\n"
-    "  term.fence, term.debt_ms, h.name is not null, h.identity, h.fence, h.debt_ms, h.resigned,\n"
-    "  (extract(epoch from h.since) * 1000000)::bigint, h.metadata,\n"
-    "  case when h.reserved_until > clock_timestamp() then h.successor end,\n"
-    "  greatest(0, extract(epoch from h.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
-    "  h.key = $2::bigint, h.takeover, (h.run = place.run) is true, h.format\n"
-    "from lock cross join place left join term on true\n"
-    "left join coord.term h on h.name = $1::text and term.fence is null";
+    "     or " RESERVED(
+        "t") " is not true)\n"
+             " returning t.fence, t.debt_ms)\n"
+             "select lock.won,\n"
+             "  case when term.fence is not null then pg_try_advisory_lock($2::bigint) else false end,\n"
+             "  term.fence, term.debt_ms, h.name is not null, h.identity, h.fence, h.debt_ms, h.resigned,\n"
+             "  (extract(epoch from h.since) * 1000000)::bigint, h.metadata,\n"
+             "  case when " RESERVED(
+                 "h") " then h.successor end,\n"
+                      "  greatest(0, extract(epoch from h.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
+                      "  h.key = $2::bigint, h.takeover, (h.run = place.run) is true, h.format\n"
+                      "from lock cross join place left join term on true\n"
+                      "left join coord.term h on h.name = $1::text and term.fence is null";
 
 /*
  * Guarded work of an earlier term that is still open holds the gate shared; work that comes later
@@ -126,13 +134,14 @@ static const char unlock_text[] =
 static const char observe_text[] =
     "select l.pid is not null, l.pid = t.pid and not t.resigned, t.identity, t.fence, t.debt_ms,\n"
     "  (extract(epoch from t.since) * 1000000)::bigint, t.metadata,\n"
-    "  case when t.reserved_until > clock_timestamp() then t.successor end,\n"
-    "  greatest(0, extract(epoch from t.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
-    "  case when l.pid is distinct from t.pid or t.resigned then\n"
-    "    (select a.application_name from pg_stat_activity a where a.pid = l.pid) end\n"
-    "from (select 1) one\n"
-    "left join coord.term t on t.name = $1::text\n"
-    "left join pg_locks l on " LOCK_OF("$2::bigint");
+    "  case when " RESERVED(
+        "t") " then t.successor end,\n"
+             "  greatest(0, extract(epoch from t.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
+             "  case when l.pid is distinct from t.pid or t.resigned then\n"
+             "    (select a.application_name from pg_stat_activity a where a.pid = l.pid) end\n"
+             "from (select 1) one\n"
+             "left join coord.term t on t.name = $1::text\n"
+             "left join pg_locks l on " LOCK_OF("$2::bigint");
 
 static const char ask_text[] =
     "with ask as materialized (\n"

@@ -125,12 +125,10 @@ static void jump(struct sim_world *world)
 {
     const coord_ms most = sim_chance(&world->random, 1, 8) ? 7200000 : world->profile.lease_max * 2;
     const int64_t by = (int64_t)sim_between(&world->random, 20, most) * 1000;
-    const bool back = sim_chance(&world->random, 1, 2);
-    struct sim_pg_row *row = &world->pg.row;
+    const bool reserved = world->pg.row.reserved_until_us > sim_pg_wall(world);
+    /* A reservation that has just been made is what a step back is worst for. */
+    const bool back = sim_chance(&world->random, reserved ? 3 : 1, reserved ? 4 : 2);
     sim_clock_steps(world, back ? -by : by);
-    if (back && row->reserved_until_us > (uint64_t)by) {
-        row->reserved_until_us -= (uint64_t)by; /* else it would stand for so much longer */
-    }
 }
 
 static void lock_table(struct sim_world *world)

@@ -51,12 +51,23 @@ static coord_ms debt_of(const struct sim_world *world, const struct sim_pg_sessi
     return former->resigned ? 0 : former->owner == call->owner ? former_debt : all;
 }
 
+/* For half a lease; one that looks longer was made before the clock stepped back. */
+static coord_ms reserved_for(const struct sim_world *world, const struct sim_pg_row *row)
+{
+    const uint64_t now = sim_pg_wall(world);
+    const bool too_long = row->reserved_until_us > now + row->lease / 2 * 1000;
+    if (row->reserved_until_us <= now || (too_long && !sim_planted(SIM_PLANT_PG_LONG_RESERVE))) {
+        return 0;
+    }
+    return (row->reserved_until_us - now + 999) / 1000;
+}
+
 static bool may_take(const struct sim_world *world, const struct sim_pg_call *call,
                      const struct sim_pg_row *row)
 {
     const bool newest = call->seen <= row->fence || row->run != call->run;
     return newest && (row->successor == SIM_PG_NOBODY || row->successor == call->identity ||
-                      row->reserved_until_us <= sim_pg_wall(world));
+                      reserved_for(world, row) == 0);
 }
 
 /* The upsert: it has waited for the row, and sees it as it is now. @return false: not given. */
@@ -144,13 +155,11 @@ void sim_pg_ask_row(struct sim_world *world, struct sim_pg_session *session)
 /* Who was not granted, who renews and who only looks read the row of the snapshot. */
 void sim_pg_read_row(const struct sim_world *world, struct sim_pg_session *session)
 {
-    const uint64_t now = sim_pg_wall(world);
     struct sim_pg_answer *answer = &session->answer;
     answer->row = session->snapshot;
     answer->asked = is_asked(world, &session->snapshot);
-    if (session->snapshot.reserved_until_us > now) {
-        answer->reserved_ms = (session->snapshot.reserved_until_us - now) / 1000;
-    } else {
+    answer->reserved_ms = reserved_for(world, &session->snapshot);
+    if (answer->reserved_ms == 0) {
         answer->row.successor = SIM_PG_NOBODY;
     }
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * tests/fault/test_postgres_records.c - what the row says after its server's clock stepped, or
+ * somebody put an older one back.
+ */
+#include "tests/support/postgres_world.h"
+
+#include <inttypes.h>
+
+static bool stands_aside(const struct candidate *candidate)
+{
+    return candidate_reason(candidate) == COORD_REASON_STANDING_ASIDE;
+}
+
+static void test_postgres_records__a_reservation_ends_though_the_clock_steps_back(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "reserved");
+    w.wish.ttl = 4000;
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    w.wish.rank = 1;
+    struct candidate *c = world_join(&w);
+    candidate_win(&w.all, a);
+    assert_int_equal(coord_lease_step_down(a->lease, "absent", coord_clock_now()), COORD_OK);
+    candidates_until(&w.all, a, stands_aside);
+    coord_lease_withdraw(a->lease, coord_clock_now());
+    /* As it looks when the clock has stepped back by two hours. */
+    postgres_server_do(&world_server,
+                       "update coord.term set reserved_until = reserved_until + interval '2 hours' "
+                       "where name = '%s' and successor = 'absent'",
+                       w.name);
+    const struct coord_request look = {.verb = COORD_VERB_OBSERVE};
+    assert_int_equal(candidate_query(&w.all, c, &look), COORD_FREE);
+    candidate_stand(b);
+    candidates_until(&w.all, b, candidate_leads);
+    world_close(&w);
+}
+
+/* docs/guarantees.md#what-is-not-promised: what to do after a restore of the table. */
+static void test_postgres_records__after_a_restore_truncate_makes_fences_rise(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "restored");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    candidate_resign(&w.all, a);
+    postgres_server_do(&world_server, "create table copy as select * from coord.term");
+    candidate_win(&w.all, a);
+    const uint64_t last = a->fence;
+    candidate_resign(&w.all, a);
+    candidate_free(&w.all, a);
+    postgres_server_do(&world_server,
+                       "begin; delete from coord.term; insert into coord.term select * from copy; "
+                       "truncate coord.term; drop table copy; commit");
+    struct candidate *b = world_join(&w); /* it has seen none of the fences */
+    candidate_win(&w.all, b);
+    assert_true(b->fence > last);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_postgres_records__a_reservation_ends_though_the_clock_steps_back),
+        cmocka_unit_test(test_postgres_records__after_a_restore_truncate_makes_fences_rise),
+    };
+    return cmocka_run_group_tests(tests, world_start, world_stop);
+}
