@@ -375,9 +375,9 @@ bool coord_redis_descriptor(const struct coord_redis *redis, struct coord_descri
 
 uint64_t coord_redis_run(const struct coord_redis *redis, coord_ms now, char *out, coord_ms *age)
 {
-    const coord_ms known =
-        redis->link.run[0] != '\0' ? coord_ms_sub(now, redis->link.run_since) : 0;
+    const struct coord__redis_link *link = &redis->link;
+    const coord_ms known = link->run[0] != '\0' ? coord_ms_sub(now, link->run_since) : 0;
     *age = known - known / COORD_RATE_ERROR_DIVISOR;
-    memcpy(out, redis->link.run, sizeof redis->link.run);
-    return redis->link.runs;
+    memcpy(out, link->run, sizeof link->run);
+    return link->runs;
 }

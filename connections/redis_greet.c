@@ -140,7 +140,8 @@ static void meet_run(struct coord__redis_link *link, const char *history, coord_
     }
     if (link->runs == 0 || strcmp(run, link->run) != 0) {
         memcpy(link->run, run, sizeof run);
-        link->run_since = now;
+        link->run_met = now;
+        link->run_since = COORD_NEVER;
         link->runs++;
     }
 }

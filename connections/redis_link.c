@@ -292,6 +292,11 @@ void coord__redis_link_write(struct coord__redis_link *link, coord_ms now)
 void coord__redis_link_process(struct coord__redis_link *link, coord_ms now)
 {
     bool more = true;
+    /* We may have been stopped between reading the clock and meeting the server: its run can be
+     * younger than that, but not younger than the next time that is told. */
+    if (link->run_since == COORD_NEVER && now > link->run_met) {
+        link->run_since = now;
+    }
     while (more) {
         switch (link->state) {
         case COORD__REDIS_LINK_IDLE:
