@@ -350,8 +350,9 @@ sim_items = $(if $(SIM),'sim/seeds: sh tests/sim/seeds.sh $(SIM) $(1) $(FIRST)')
 check-sim: $(SIM) $(call of_kind,sim) ## the simulator's tests and SEEDS of its schedules
 	@$(RUN) $(call items,$(call of_kind,sim)) $(call sim_items,$(SEEDS))
 
-sim: $(SIM) ## SEEDS=N schedules of the simulator from FIRST=N on
-	$(SIM) --seeds $(SEEDS) --first $(FIRST) --jobs 2
+STORE ?= all
+sim: $(SIM) ## SEEDS=N schedules of the simulator from FIRST=N on, on STORE=redis|file|postgres|all
+	$(SIM) --store $(STORE) --seeds $(SEEDS) --first $(FIRST) --jobs 2
 
 demo: ## a fleet on this host, with a kill -9 in it
 	$(call with_deps,build)
