@@ -36,6 +36,8 @@ const struct coord_bus_scheme cli_bus_schemes[] = {
     {"redis", NULL, load_redis},
     {"rediss", NULL, load_redis},
     {"redis+unix", NULL, load_redis},
+    {"redis+socket", NULL, load_redis},
+    {"unix", NULL, load_redis},
     {"redis+sentinel", NULL, load_redis},
     {"postgresql", NULL, load_postgres},
     {"postgres", NULL, load_postgres},

@@ -124,9 +124,7 @@ static bool worth_saying(enum coord_reason reason)
 /* Who gives up does not ask again. */
 static void say_error(const struct coord_explanation *why)
 {
-    const char *end = strstr(why->text, " (asks again");
-    const int length = (int)(end != NULL ? (size_t)(end - why->text) : strlen(why->text));
-    cli_say("%s: %.*s", coord_err_name(why->code), length, why->text);
+    cli_say("%s: %s", coord_err_name(why->code), why->error);
 }
 
 static void give_up(struct cli_run *run, const struct coord_explanation *why)

@@ -31,13 +31,18 @@ struct coord_descriptor {
     int fd;
     bool read;
     bool write;
-    uint64_t generation; /* changes whenever the number means another open file */
+    uint64_t generation; /* no two open files of one loop have both number and generation alike,
+                            whoever opened them: one that was closed may give its number on */
 };
 
 /**
  * A backend. All operations are required and get the elector that they serve; their state is
  * coord_backend_state(elector), zeroed before init(). None blocks. None but process() may call
  * coord_backend_reply(), _hint() or _lost(): a request is never answered synchronously.
+ *
+ * `now` was read before the call, and the process may have been stopped since. A `now` that is
+ * larger than that of an earlier process() was read after that call had returned: what happened
+ * within it, happened before. init() gets no time, as it has to wait for nothing.
  */
 struct coord_backend_ops {
     size_t size;      /* sizeof(struct coord_backend_ops) */

@@ -55,6 +55,7 @@ struct coord_explanation {
     enum coord_end last_end; /* of the term before */
     enum coord_err code;     /* of the last failure, COORD_OK: none since the last success */
     coord_ms for_ms;         /* at most; COORD_NEVER: unknown */
+    char error[COORD_ERROR_TEXT_MAX]; /* the sentence of that failure alone; empty: none */
     char text[2 * COORD_ESCAPED_MAX]; /* one sentence: what, who, how long, and what would help */
 };
 

@@ -107,6 +107,8 @@ void coord_elector_explain(const struct coord_elector *elector, coord_ms now,
     out->reason = coord_lease_reason(lease, now, &out->for_ms);
     out->last_end = lease->last_end;
     out->code = lease->error.code;
+    snprintf(out->error, sizeof out->error, "%s",
+             lease->error.code != COORD_OK ? lease->error.text : "");
     const struct facts facts = {
         .who = lease->leader.identity[0] != '\0' ? lease->leader.identity : "another",
         .time = out->for_ms == COORD_NEVER ? "some time" : coord_duration_format(out->for_ms, time),

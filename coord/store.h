@@ -41,7 +41,7 @@ struct coord_request {
 
 enum coord_outcome {
     COORD_GRANTED = 1,      /* ACQUIRE */
-    COORD_HELD = 2,         /* ACQUIRE, OBSERVE: another holds it */
+    COORD_HELD = 2,         /* ACQUIRE, OBSERVE, INIT: another holds it */
     COORD_FREE = 3,         /* OBSERVE: nobody holds it */
     COORD_RESERVED = 4,     /* ACQUIRE, OBSERVE: free, but kept for a named successor */
     COORD_DEAD_ATTEMPT = 5, /* ACQUIRE: the store has seen the end of this attempt */

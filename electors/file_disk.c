@@ -94,6 +94,7 @@ enum coord_err coord__file_disk_init(struct coord__file_disk *disk, const char *
     COORD_ASSERT(name_bytes <= COORD_NAME_MAX);
     *disk = (struct coord__file_disk){
         .trust = trust, .name_bytes = name_bytes, .file.fd = -1, .watch.fd = -1, .watched = -1};
+    disk->generation = (uint64_t)(uintptr_t)disk << 16; /* none that another disk counts from */
     memcpy(disk->name, name, name_bytes);
     if (folder[0] != '/' && getcwd(here, sizeof here) == NULL) {
         return coord__file_errno(error, errno, "find", "the working directory");

@@ -56,6 +56,19 @@ static void test_cli_redis__every_verb_works(void **state)
     assert_int_equal(coordctl_call(scene, out, status), 1);
 }
 
+static void test_cli_redis__a_socket_has_three_schemes(void **state)
+{
+    const struct fleet *fleet = *state;
+    static const char *const schemes[] = {"redis+unix", "redis+socket", "unix"};
+    char uri[COORDCTL_PATH];
+    char out[COORDCTL_TEXT];
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        snprintf(uri, sizeof uri, "%s://:hunter2@%s", schemes[i], fleet->server.socket);
+        const char *const status[] = {"status", "--elector", uri, "--name", "jobs", NULL};
+        assert_int_equal(coordctl_call(&fleet->scene, out, status), 1); /* nobody leads */
+    }
+}
+
 /* The kernel tells nobody here: the lease runs out, and the work is gone long before. */
 static void test_cli_redis__work_of_a_lost_leader_is_gone_before_the_next(void **state)
 {
@@ -154,6 +167,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cli_redis__every_verb_works),
+        TEST(test_cli_redis__a_socket_has_three_schemes),
         TEST(test_cli_redis__work_of_a_lost_leader_is_gone_before_the_next),
         TEST(test_cli_redis__a_server_that_stops_ends_the_term_in_time),
         TEST(test_cli_redis__an_unreachable_server_is_waited_for_and_said_once),

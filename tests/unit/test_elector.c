@@ -285,7 +285,10 @@ static void test_elector__tells_a_failure_once_and_its_end_once(void **state)
     coord_elector_explain(elector, now, &why);
     assert_int_equal(why.reason, COORD_REASON_RETRYING);
     assert_int_equal(why.code, COORD_E_UNREACHABLE);
-    assert_non_null(strstr(why.text, "mend it"));
+    assert_non_null(strstr(why.text, why.error));
+    assert_non_null(strstr(why.text, "asks again in"));
+    assert_non_null(strstr(why.error, "mend it"));
+    assert_null(strstr(why.error, "asks again"));
     script.outcome = COORD_HELD;
     coord_elector_process(elector, now + 10000);
     assert_int_equal(counts[1], 1);
