@@ -148,8 +148,8 @@ struct coord__redis_link {
 
     char run_id[48];
     char run[COORD__REDIS_RUN_MAX]; /* the last one met */
-    coord_ms run_met;   /* by a clock that was read before */
-    coord_ms run_since; /* by one that was read after; COORD_NEVER: not yet */
+    coord_ms run_met;               /* by a clock that was read before */
+    coord_ms run_since;             /* by one that was read after; COORD_NEVER: not yet */
     uint64_t runs;
 };
 
