@@ -5,6 +5,7 @@
 #include "cli/election.h"
 #include "cli/exits.h"
 #include "cli/fleet.h"
+#include "cli/hook.h"
 #include "cli/say.h"
 #include "cli/schemes.h"
 #include "cli/verbs.h"
@@ -32,12 +33,14 @@ struct agent {
     enum coord_form form;
     struct cli_names names;
     sigset_t mask; /* before ours */
+    struct sigaction on_pipe;
     int signals;
     struct coord_runtime *runtime;
     struct cli_election opened; /* a member's */
     struct coord_bus *bus;
     struct coord_member *member;
     struct coord_sink *sink;
+    struct cli_hook on_assign;
     struct cli_work work;
     coord_ms kill_at; /* the command; COORD_NEVER */
     bool killed;
@@ -69,7 +72,7 @@ static void say_leaving(const struct coord_agent_event *event)
             cli_say_time(coord_ms_sub(event->deadline, coord_clock_now()), time));
 }
 
-static void say_fleet(const struct coord_event *event)
+static void take_fleet(struct agent *agent, const struct coord_event *event)
 {
     char text[COORD_ESCAPED_MAX];
     if (event->kind >= COORD_EVENT_PEER_APPEARED && event->kind <= COORD_EVENT_DUPLICATE_IDENTITY) {
@@ -80,6 +83,7 @@ static void say_fleet(const struct coord_event *event)
     if (event->kind != COORD_EVENT_ASSIGNMENT || event->message == NULL) {
         return;
     }
+    cli_hook_put(&agent->on_assign, event->message);
     struct coord_walk walk;
     struct coord_value name;
     coord_walk_begin(&event->message->subscriptions, &walk);
@@ -93,14 +97,12 @@ static void say_fleet(const struct coord_event *event)
 
 static void drain(struct agent *agent, const struct coord_agent_event *event)
 {
-    if (agent->work.pid == 0) {
+    if (!agent->work.running) {
         COORD_IGNORE(coord_member_drained(agent->member) != COORD_OK, "never forked");
         return;
     }
-    if (agent->kill_at == COORD_NEVER) {
-        cli_work_signal(&agent->work, SIGTERM);
-    }
     agent->kill_at = coord_ms_min(agent->kill_at, event->drain_by);
+    cli_work_stop(&agent->work, agent->kill_at);
 }
 
 static void on_event(void *ctx, struct coord_member *member, const struct coord_agent_event *event)
@@ -109,13 +111,14 @@ static void on_event(void *ctx, struct coord_member *member, const struct coord_
     (void)member;
     switch (event->kind) {
     case COORD_AGENT_EVENT_FLEET:
-        say_fleet(event->fleet);
+        take_fleet(agent, event->fleet);
         break;
     case COORD_AGENT_EVENT_LEAVING:
         say_leaving(event);
         agent->leaving = true;
         if (agent->kill_at != COORD_NEVER) {
             agent->kill_at = event->drain_by; /* a new notice, while it drains */
+            cli_work_stop(&agent->work, agent->kill_at);
         }
         break;
     case COORD_AGENT_EVENT_DRAIN:
@@ -152,9 +155,9 @@ static void take_signals(struct agent *agent)
 
 static void look_at_command(struct agent *agent)
 {
-    if (agent->work.pid > 0 && !agent->killed && coord_clock_now() >= agent->kill_at) {
+    if (agent->work.running && !agent->killed && coord_clock_now() >= agent->kill_at) {
         cli_say("the command has not ended in time, and is killed");
-        cli_work_signal(&agent->work, SIGKILL);
+        cli_work_kill(&agent->work);
         agent->killed = true;
     }
     if (!cli_work_has_ended(&agent->work)) {
@@ -175,11 +178,13 @@ static void wait_for_something(const struct agent *agent)
     struct pollfd wait[] = {
         {.fd = coord_runtime_fd(agent->runtime), .events = POLLIN},
         {.fd = agent->signals, .events = POLLIN},
-        {.fd = agent->work.fd, .events = POLLIN},
+        {.fd = cli_work_fd(&agent->work), .events = POLLIN},
+        {.fd = cli_hook_fd(&agent->on_assign), .events = POLLIN},
     };
     const coord_ms now = coord_clock_now();
     coord_ms at = coord_ms_min(now + POLL_MAX, coord_runtime_deadline(agent->runtime));
-    if (agent->work.pid > 0 && !agent->killed) {
+    at = coord_ms_min(at, cli_hook_deadline(&agent->on_assign));
+    if (agent->work.running && !agent->killed) {
         at = coord_ms_min(at, agent->kill_at);
     }
     poll(wait, sizeof wait / sizeof *wait, (int)coord_ms_sub(at, now));
@@ -187,11 +192,12 @@ static void wait_for_something(const struct agent *agent)
 
 static void loop(struct agent *agent)
 {
-    while (!agent->left || agent->work.pid > 0) {
+    while (!agent->left || agent->work.running) {
         wait_for_something(agent);
         take_signals(agent);
         look_at_command(agent);
         COORD_IGNORE(coord_runtime_process(agent->runtime) != COORD_OK, "never forked");
+        cli_hook_process(&agent->on_assign, coord_clock_now());
         if (agent->left) {
             agent->kill_at = coord_ms_min(agent->kill_at, coord_clock_now());
         }
@@ -261,7 +267,11 @@ static int open_sink(struct agent *agent)
 static int open_all(struct agent *agent)
 {
     struct coord_error error = {.code = COORD_OK};
-    int status = 0;
+    /* Its guardian holds copies of nothing that comes later. */
+    int status = cli_work_open(agent->args->command, &agent->mask, &agent->on_pipe, &agent->work);
+    if (status != 0) {
+        return status;
+    }
     if (!agent->observes) {
         status = open_election(agent);
     } else if (coord_runtime_new(NULL, &agent->runtime, &error) != COORD_OK) {
@@ -273,18 +283,16 @@ static int open_all(struct agent *agent)
     if (status == 0) {
         status = join(agent);
     }
-    if (status == 0 && agent->args->command != NULL) {
-        status = cli_work_start(agent->args->command, &agent->mask, &agent->work);
+    if (status == 0) {
+        status = open_sink(agent);
     }
-    /* It has a thread, and comes after the last fork. */
-    return status == 0 ? open_sink(agent) : status;
+    return status == 0 ? cli_work_begin(&agent->work) : status;
 }
 
 static void close_all(struct agent *agent)
 {
-    if (agent->work.pid > 0) {
-        cli_work_signal(&agent->work, SIGKILL);
-    }
+    cli_work_close(&agent->work);
+    cli_hook_close(&agent->on_assign);
     if (agent->sink != NULL) {
         COORD_IGNORE(!coord_member_remove_sink(agent->member, agent->sink), "not added");
         COORD_IGNORE(!coord_sink_flush(agent->sink, FLUSH_WITHIN), "it had its time");
@@ -308,13 +316,16 @@ static void close_all(struct agent *agent)
 static int read_options(const struct cli_args *args, struct agent *out)
 {
     const char *role = args->value[CLI_ROLE];
-    *out = (struct agent){.args = args, .kill_at = COORD_NEVER, .work = {.fd = -1}};
+    *out = (struct agent){.args = args, .kill_at = COORD_NEVER, .work = {.guard = {.fd = -1}}};
+    cli_hook_open(args->value[CLI_ON_ASSIGN], &out->on_assign);
     out->observes = role != NULL && strcmp(role, "observer") == 0;
     if (role != NULL && !out->observes && strcmp(role, "member") != 0) {
         return cli_say_usage("no such --role: use member or observer");
     }
-    if (out->observes && args->value[CLI_SUBSCRIPTIONS] != NULL) {
-        return cli_say_usage("an observer does no work of the fleet: leave out --subscriptions");
+    if (out->observes &&
+        (args->value[CLI_SUBSCRIPTIONS] != NULL || args->value[CLI_ON_ASSIGN] != NULL)) {
+        return cli_say_usage("an observer does no work of the fleet: leave out --subscriptions "
+                             "and --on-assign");
     }
     int status = cli_fleet_check_prefix(args);
     if (status == 0) {
@@ -329,12 +340,14 @@ static int read_options(const struct cli_args *args, struct agent *out)
 static bool set_up_signals(struct agent *agent)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    const struct sigaction plain = {.sa_handler = SIG_DFL};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGPIPE, &ignore, &agent->on_pipe);
+    sigaction(SIGCHLD, &plain, NULL); /* ignored by whoever started us, children would vanish */
     sigprocmask(SIG_BLOCK, &set, &agent->mask);
     agent->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return agent->signals >= 0;
@@ -372,14 +385,16 @@ const struct cli_verb cli_verb_agent = {
         "SIGTERM, or 'coordctl announce', makes it leave: COMMAND gets SIGTERM, and SIGKILL\n"
         "shortly before the deadline; its end is told to the fleet. When COMMAND ends by\n"
         "itself, it leaves as well. CMD of --on-orphan gets the ORPHAN_ variables too; of the\n"
-        "members, only the one that leads runs it.\n\n"
+        "members, only the one that leads runs it. CMD of --on-assign gets what the leader\n"
+        "assigns to this member, with ASSIGNMENT_FENCE and ASSIGNMENT_PRIORITY; one at a time.\n"
+        "When coordctl is killed, a guardian ends COMMAND and all that it started.\n\n"
         "exit: the status of COMMAND, or 128 and its signal; 0 without one; 124 the work had\n"
         "not ended by the deadline; 125 the store, the bus or the system refuses; 126, 127\n"
         "COMMAND cannot be executed; 2 usage\n",
     .takes = CLI_TAKES(CLI_TOPIC_PREFIX) | CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) |
              CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID) | CLI_TAKES(CLI_SUBSCRIPTIONS) |
-             CLI_TAKES(CLI_ROLE) | CLI_TAKES(CLI_ON_ORPHAN) | CLI_TAKES(CLI_TIMEOUT) |
-             CLI_TAKES(CLI_FORMAT) | CLI_TAKES(CLI_SET),
+             CLI_TAKES(CLI_ROLE) | CLI_TAKES(CLI_ON_ORPHAN) | CLI_TAKES(CLI_ON_ASSIGN) |
+             CLI_TAKES(CLI_TIMEOUT) | CLI_TAKES(CLI_FORMAT) | CLI_TAKES(CLI_SET),
     .needs = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_BUS) | CLI_TAKES(CLI_ID),
     .command = true,
     .may_lack_command = true,

@@ -40,6 +40,8 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_ROLE] = {"role", "ROLE", NULL, "member (the default), or observer: it only listens"},
     [CLI_ON_ORPHAN] = {"on-orphan", "CMD", NULL,
                        "run by sh for each report, which it reads as one line of JSON"},
+    [CLI_ON_ASSIGN] = {"on-assign", "CMD", NULL,
+                       "run by sh for each assignment, which it reads as one line of JSON"},
     [CLI_INTENT] = {"intent", "INTENT", NULL,
                     "graceful, preemption, health_failure or maintenance"},
     [CLI_DEADLINE] = {"deadline", "DUR", NULL, "until it has to be gone; default: 120s"},

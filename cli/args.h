@@ -28,6 +28,7 @@ enum cli_option {
     CLI_SUBSCRIPTIONS,
     CLI_ROLE,
     CLI_ON_ORPHAN,
+    CLI_ON_ASSIGN,
     CLI_INTENT,
     CLI_DEADLINE,
     CLI_METADATA, /* KEY=VALUE, more than once */

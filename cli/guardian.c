@@ -76,6 +76,22 @@ static int pass_lead(const struct guardian *guardian, int lead)
     return fcntl(lead, F_DUPFD, STDERR_FILENO + 1);
 }
 
+/* Of the term, where there is one. */
+static bool tell_of_term(const struct guardian *guardian, const struct cli_guard_order *begin,
+                         int lead)
+{
+    const struct cli_guard_command *command = guardian->command;
+    const int passed = pass_lead(guardian, lead);
+    if (passed < 0) {
+        return false;
+    }
+    set_number("COORD_FENCE", begin->fence);
+    set_number("COORD_FD", (uint64_t)passed);
+    setenv("COORD_LEADER_NAME", command->name, 1);
+    setenv("COORD_LEADER_ID", command->identity, 1);
+    return true;
+}
+
 /* In the child. Whatever fails here is told as a failed exec. */
 static bool prepare(const struct guardian *guardian, const struct cli_guard_order *begin, int lead)
 {
@@ -84,8 +100,7 @@ static bool prepare(const struct guardian *guardian, const struct cli_guard_orde
         return false;
     }
     setpgid(0, 0);
-    const int passed = pass_lead(guardian, lead);
-    if (passed < 0) {
+    if (command->name != NULL && !tell_of_term(guardian, begin, lead)) {
         return false;
     }
     if (!command->keep_stdin) {
@@ -96,10 +111,6 @@ static bool prepare(const struct guardian *guardian, const struct cli_guard_orde
     }
     unsetenv("COORD_ELECTOR");
     unsetenv("COORD_BUS");
-    set_number("COORD_FENCE", begin->fence);
-    set_number("COORD_FD", (uint64_t)passed);
-    setenv("COORD_LEADER_NAME", command->name, 1);
-    setenv("COORD_LEADER_ID", command->identity, 1);
     sigaction(SIGPIPE, &command->on_pipe, NULL);
     return sigprocmask(SIG_SETMASK, &command->mask, NULL) == 0;
 }

@@ -2,6 +2,8 @@
  * cli/guardian.h - the small process between coordctl and COMMAND, which ends COMMAND in time even
  * when coordctl is killed or stopped.
  *
+ * `run` has one for each term; the one of `agent` has a single term, until the member leaves.
+ *
  * It is a fork of coordctl with one thread, a session of its own, all signals blocked, and it is
  * the subreaper of all that COMMAND starts. Both sides are here: cli/guardian.c is the process,
  * cli/guard.c is what coordctl does with it.
@@ -27,7 +29,8 @@ struct cli_guard_page {
 /** What is started in each term. Kept. */
 struct cli_guard_command {
     char *const *argv;    /* NULL-terminated */
-    const char *name;     /* COORD_LEADER_NAME */
+    const char *name;     /* COORD_LEADER_NAME; NULL: it is told nothing of a term, and has no
+                             COORD_FD */
     const char *identity; /* COORD_LEADER_ID */
     bool keep_stdin;
     sigset_t mask;            /* its signal mask */

@@ -3,102 +3,114 @@
  */
 #include "cli/work.h"
 
+#include "cli/descendants.h"
 #include "cli/exits.h"
 #include "cli/say.h"
+#include "runtime/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-/* In the child; with one thread in the parent it may do anything. */
-_Noreturn static void become(char *const *argv, const sigset_t *mask, pid_t parent, int tell)
+/* There is one term, and only the member's leaving ends it. */
+static const struct cli_guard_order begin = {
+    .kind = CLI_GUARD_BEGIN, .term = 1, .grace = COORD_NEVER / 2};
+
+int cli_work_open(char *const *argv, const sigset_t *mask, const struct sigaction *on_pipe,
+                  struct cli_work *out)
 {
-    const struct sigaction plain = {.sa_handler = SIG_DFL};
-    const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    sigaction(SIGPIPE, &plain, NULL);
-    unsetenv("COORD_ELECTOR"); /* both may hold a password */
-    unsetenv("COORD_BUS");
-    if (setpgid(0, 0) == 0 && nothing >= 0 && dup2(nothing, STDIN_FILENO) == STDIN_FILENO &&
-        prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent &&
-        sigprocmask(SIG_SETMASK, mask, NULL) == 0) {
-        execvp(argv[0], argv);
+    *out = (struct cli_work){.guard = {.fd = -1}, .command = {.argv = argv}};
+    if (argv == NULL) {
+        return 0;
     }
-    const int why = errno;
-    COORD_IGNORE(write(tell, &why, sizeof why) < 0, "nobody is left to be told");
-    _exit(CLI_FAILED);
-}
-
-static int say_why(const char *name, int why)
-{
-    cli_say("%s cannot be executed: %s", name, strerror(why));
-    return why == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;
-}
-
-int cli_work_start(char *const *argv, const sigset_t *mask, struct cli_work *out)
-{
-    int ends[2];
-    int why = 0;
-    const pid_t parent = getpid();
-    *out = (struct cli_work){.fd = -1};
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    out->command.mask = *mask;
+    out->command.on_pipe = *on_pipe;
+    if (!cli_descendants_known()) {
+        cli_say("/proc does not tell the children of a process, and what COMMAND leaves behind "
+                "could not be ended; mount /proc");
+        return CLI_FAILED;
+    }
+    if (!cli_guard_start(&out->guard, &out->command)) {
         cli_say("the system refuses: %s", strerror(errno));
         return CLI_FAILED;
     }
-    const pid_t pid = fork();
-    if (pid == 0) {
-        become(argv, mask, parent, ends[1]);
-    }
-    why = errno;
-    close(ends[1]);
-    if (pid < 0) {
-        close(ends[0]);
-        cli_say("no process for the command: %s", strerror(why));
-        return CLI_FAILED;
-    }
-    const bool failed = read(ends[0], &why, sizeof why) == (ssize_t)sizeof why;
-    close(ends[0]);
-    if (failed) {
-        waitpid(pid, NULL, 0);
-        return say_why(argv[0], why);
-    }
-    out->pid = pid;
-    out->fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    if (out->fd < 0) {
-        cli_say("the system refuses: %s", strerror(errno));
-        kill(-pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-        return CLI_FAILED;
-    }
-    fcntl(out->fd, F_SETFD, FD_CLOEXEC);
     return 0;
 }
 
-void cli_work_signal(const struct cli_work *work, int signal)
+int cli_work_begin(struct cli_work *work)
 {
-    if (work->pid > 0) {
-        kill(-work->pid, signal);
-        kill(-work->pid, SIGCONT); /* a stopped one would not hear it */
+    if (work->command.argv == NULL) {
+        return 0;
     }
+    if (!cli_guard_begin(&work->guard, &begin, -1, COORD_NEVER, COORD_NEVER)) {
+        cli_say("the guardian does not answer: see whether something kills processes named "
+                "coord-guardian");
+        return CLI_FAILED;
+    }
+    work->running = true;
+    return 0;
+}
+
+int cli_work_fd(const struct cli_work *work)
+{
+    return work->running ? work->guard.fd : -1;
+}
+
+void cli_work_stop(struct cli_work *work, coord_ms by)
+{
+    if (work->running) {
+        cli_guard_prolong(&work->guard, COORD_NEVER,
+                          coord_ms_add(by, cli_guard_kill_lead(begin.grace)));
+        cli_guard_stop(&work->guard, coord_clock_now());
+    }
+}
+
+void cli_work_kill(struct cli_work *work)
+{
+    if (work->running) {
+        cli_guard_cut(&work->guard);
+    }
+}
+
+static void exited(struct cli_work *work, const struct cli_guard_report *report)
+{
+    work->exited = true;
+    work->status = WIFSIGNALED(report->status) ? CLI_BY_SIGNAL + WTERMSIG(report->status)
+                                               : WEXITSTATUS(report->status);
+    if (report->exec_error != 0) {
+        cli_say("%s cannot be executed: %s", work->command.argv[0], strerror(report->exec_error));
+        work->status = report->exec_error == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;
+    }
+    cli_guard_cut(&work->guard); /* what it left behind has no work of the fleet to do */
 }
 
 bool cli_work_has_ended(struct cli_work *work)
 {
-    siginfo_t info = {.si_pid = 0};
-    int status = 0;
-    if (work->pid == 0 || waitid(P_PID, (id_t)work->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-        info.si_pid == 0) {
+    struct cli_guard_report report;
+    if (!work->running) {
         return false;
     }
-    kill(-work->pid, SIGKILL); /* not reaped yet: the group's number is its own */
-    waitpid(work->pid, &status, 0);
-    work->status = WIFSIGNALED(status) ? CLI_BY_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
-    work->pid = 0;
-    close(work->fd);
-    work->fd = -1;
-    return true;
+    const bool alive =
+        cli_guard_check(&work->guard); /* before the reports: it may say a last one */
+    while (work->running && cli_guard_next(&work->guard, &report)) {
+        if (report.kind == CLI_GUARD_EXITED) {
+            exited(work, &report);
+        } else {
+            work->running = false;
+        }
+    }
+    if (work->running && !alive) {
+        cli_say("the guardian was killed, and the command with it");
+        work->status = work->exited ? work->status : CLI_BY_SIGNAL + SIGKILL;
+        work->running = false;
+    }
+    return !work->running;
+}
+
+void cli_work_close(struct cli_work *work)
+{
+    cli_work_kill(work);
+    if (work->command.argv != NULL) {
+        cli_guard_end(&work->guard);
+    }
 }

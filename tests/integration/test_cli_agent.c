@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * tests/integration/test_cli_agent.c - what coordctl agent does with assignments, and what is left
+ * of its command.
+ */
+#include "tests/support/fleet_calls.h"
+#include "tests/support/guard.h"
+#include "tests/support/support.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static int set_up(void **state)
+{
+    static struct fleet_calls fleet;
+    fleet_calls_open(&fleet);
+    *state = &fleet;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    fleet_calls_close(*state);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- what a member does */
+
+static void test_cli_agent__hands_assignments_to_a_command_one_by_one(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char path[COORDCTL_PATH];
+    char hook[COORDCTL_PATH + 96];
+    char out[COORDCTL_TEXT];
+    snprintf(hook, sizeof hook, "{ cat; echo \"$ASSIGNMENT_FENCE $ASSIGNMENT_PRIORITY\"; } >>'%s'",
+             scene_path(&fleet->scene, "assigned", path));
+    const char *const rest[] = {"--on-assign", hook, NULL};
+    const char *const first[] = {"--elector", fleet->scene.uri,  "--name", "jobs",       "--to",
+                                 "w-1",       "--subscriptions", "orders", "--priority", "-2",
+                                 NULL};
+    const char *const second[] = {"--elector", fleet->scene.uri,  "--name", "jobs", "--to",
+                                  "w-1",       "--subscriptions", "ledger", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.err, "leading jobs, fence ");
+    assert_int_equal(fleet_call(fleet, out, "assign", first), 0);
+    assert_int_equal(fleet_call(fleet, out, "assign", second), 0);
+    wait_for_text(path, " 0\n");
+    coordctl_output(path, out);
+    json_t *one = fleet_line_with(out, "\"orders\"");
+    assert_string_equal(fleet_text_of(one, "target_instance_id"), "w-1");
+    assert_int_equal(json_integer_value(json_object_get(one, "priority")), -2);
+    assert_true(json_integer_value(json_object_get(one, "fence")) > 0);
+    assert_true(strstr(out, "\"orders\"") < strstr(out, " -2\n"));
+    assert_true(strstr(out, " -2\n") < strstr(out, "\"ledger\""));
+    json_decref(one);
+    kill(agent.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&agent), 0);
+}
+
+static void test_cli_agent__a_hook_that_fails_is_told(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const rest[] = {"--on-assign", "exit 3", NULL};
+    const char *const given[] = {"--elector", fleet->scene.uri,  "--name", "jobs", "--to",
+                                 "w-1",       "--subscriptions", "orders", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.err, "leading jobs, fence ");
+    assert_int_equal(fleet_call(fleet, out, "assign", given), 0);
+    wait_for_text(agent.err, "--on-assign ended with status 3");
+}
+
+/* Also what it put into a session of its own. */
+static void test_cli_agent__nothing_of_a_command_outlives_it(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const rest[] = {
+        "--", "sh", "-c", "setsid sh -c 'echo $$; exec sleep 60' & echo $$; wait", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "\n");
+    while (strchr(strchr(coordctl_output(agent.out, out), '\n') + 1, '\n') == NULL) {
+        poll(NULL, 0, 10);
+    }
+    char *rest_of_it = NULL;
+    const pid_t one = (pid_t)strtol(out, &rest_of_it, 10);
+    const pid_t other = (pid_t)strtol(rest_of_it, NULL, 10);
+    kill(agent.pid, SIGKILL);
+    coordctl_wait(&agent);
+    wait_for_end(one);
+    wait_for_end(other);
+}
+
+/* A member that is stopped cannot end it in time; the guardian does. */
+static void test_cli_agent__a_command_ends_in_time_though_it_is_stopped(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const ordered[] = {"--id",       "w-1", "--intent", "preemption",
+                                          "--deadline", "3s",  NULL};
+    static const char *const rest[] = {
+        "--", "sh", "-c", "trap 'echo told' TERM; echo $$; while :; do sleep 0.05; done", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "\n");
+    wait_for_text(agent.err, "leading jobs");
+    const pid_t command = (pid_t)strtol(coordctl_output(agent.out, out), NULL, 10);
+    assert_int_equal(fleet_call(fleet, out, "announce", ordered), 0);
+    wait_for_text(agent.out, "told");
+    kill(agent.pid, SIGSTOP);
+    wait_for_end(command);
+    kill(agent.pid, SIGCONT);
+    assert_int_equal(coordctl_wait(&agent), 124);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(test_cli_agent__##name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(hands_assignments_to_a_command_one_by_one),
+        TEST(a_hook_that_fails_is_told),
+        TEST(nothing_of_a_command_outlives_it),
+        TEST(a_command_ends_in_time_though_it_is_stopped),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
