@@ -205,6 +205,9 @@ void coord__drive_and_tell(struct coord_runtime *runtime)
         if (runtime->threads || runtime->driven || !coord__tell_one(runtime)) {
             return;
         }
+        if ((runtime->threads || runtime->driven) && !coord__forked(runtime)) {
+            break; /* another thread began to drive while the callback ran */
+        }
     }
     coord__loop_wake(&runtime->loop); /* go on with the next call */
 }
@@ -213,7 +216,7 @@ void coord__drive_and_tell(struct coord_runtime *runtime)
 
 void coord__wake_waiters(struct coord_runtime *runtime)
 {
-    if (runtime->waiters > 0) {
+    if (runtime->waiters > 0 && !coord__forked(runtime)) { /* a child's are threads of the parent */
         pthread_cond_broadcast(&runtime->changed);
     }
 }
@@ -247,6 +250,9 @@ static void sleep_on_loop(struct coord_runtime *runtime, coord_ms until)
     coord__loop_wait(&runtime->loop, until == COORD_NEVER ? COORD_NEVER : coord_ms_sub(until, now));
     coord__enter_again(runtime);
     runtime->driven = false;
+    if (runtime->threads) {
+        coord__wake_waiters(runtime); /* they were started meanwhile, and wait to drive */
+    }
 }
 
 void coord__wait_or_drive(struct coord_runtime *runtime, coord_ms until)

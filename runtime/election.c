@@ -256,7 +256,7 @@ void coord_election_close(struct coord_election *election)
     COORD_ASSERT(election->magic == COORD__ELECTION_MAGIC);
     struct coord_runtime *runtime = election->runtime;
     if (!coord__enter(runtime)) {
-        election->pins = 0; /* whoever held them lives in the parent */
+        /* This call may be inside it; what other threads of the parent held stays in memory. */
         coord__close(election, true);
         return;
     }

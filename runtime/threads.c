@@ -117,15 +117,22 @@ enum coord_err coord__end_threads(struct coord_runtime *runtime, coord_ms until)
     return COORD_OK;
 }
 
+/* In a callback or a watchdog, on a helper thread: that cannot end before this call has. */
+static bool is_inside(const struct coord_runtime *runtime)
+{
+    const pthread_t self = pthread_self();
+    const bool telling = runtime->telling && pthread_equal(runtime->teller, self) != 0;
+    return runtime->threads && (telling || pthread_equal(runtime->io_thread, self) != 0);
+}
+
 enum coord_err coord_runtime_stop(struct coord_runtime *runtime, coord_ms bound)
 {
     const coord_ms until = coord_ms_add(coord_clock_now(), bound);
     if (!coord__enter(runtime)) {
         return COORD_E_FORKED;
     }
-    const bool inside = runtime->telling && pthread_equal(runtime->teller, pthread_self()) != 0;
     const enum coord_err rc =
-        inside && runtime->threads ? COORD_E_BUSY : coord__end_threads(runtime, until);
+        is_inside(runtime) ? COORD_E_BUSY : coord__end_threads(runtime, until);
     coord__leave(runtime);
     return rc;
 }
