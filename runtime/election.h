@@ -298,7 +298,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_election_observe(struct coord_el
  * that is this very object steps down itself.
  *
  * @param to    identity of the wanted successor, unescaped text; NULL: anyone but the leader.
- * @param wait  ms; the request is void after it. Two leases are a good measure.
+ * @param wait  ms; the request is void after it, or after a day. Two leases are a good measure.
  * @return      COORD_OK: the term is over; NO_LEADER: nobody leads; TIMEOUT: it leads still;
  *              BAD_NAME; an error of class RETRY or REFUSED; CLOSED; FORKED.
  * Thread: any.   Blocks: up to wait.   Allocates: never.

@@ -9,7 +9,8 @@
 #include <string.h>
 
 enum {
-    LOOK_AGAIN = 100 /* ms, at most: while another is asked to step down */
+    LOOK_AGAIN = 100,           /* ms, at most: while another is asked to step down */
+    REQUEST_MAX = COORD_TTL_MAX /* ms: servers refuse an end that they cannot write down */
 };
 
 /* ---------------------------------------------------------------- one query */
@@ -219,10 +220,11 @@ static enum coord_err ask(struct coord_election *election, const char *to, coord
     enum coord_outcome outcome = COORD_NOBODY;
     enum coord_err rc = look(election, until, &fence, error);
     if (rc == COORD_OK && fence != 0) {
+        const coord_ms left = coord_ms_sub(until, coord_clock_now());
         const struct coord_request what = {.verb = COORD_VERB_ASK,
                                            .fence = fence,
                                            .successor = to,
-                                           .reserve = coord_ms_sub(until, coord_clock_now())};
+                                           .reserve = coord_ms_min(left, REQUEST_MAX)};
         rc = query(election, &what, until, &outcome, error);
     }
     if (rc != COORD_OK) {

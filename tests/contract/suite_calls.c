@@ -179,7 +179,7 @@ static void another_can_be_asked_to_step_down(struct suite_world *world)
     suite_until(world, suite_leads, side);
     assert_int_equal(coord_election_stand(named->election), COORD_OK);
     const enum coord_err rc =
-        coord_election_ask_step_down(other->election, named->identity, GUARD, &error);
+        coord_election_ask_step_down(other->election, named->identity, COORD_NEVER, &error);
     if (rc != COORD_OK) {
         fail_msg("ask_step_down: %s: %s", coord_err_name(rc), error.text);
     }
