@@ -234,34 +234,45 @@ static enum coord_err prepare(struct coord__file_disk *disk, bool writable,
                                disk->path);
     }
     enum coord_err rc = check_file_system(disk, disk->file.fd, error);
+    if (rc == COORD_OK) {
+        rc = check_header(disk, false, error); /* before anything is done to what is not ours */
+    }
     if (rc == COORD_OK && writable) {
         rc = coord__file_limit(error, disk->path);
     }
     if (rc == COORD_OK && writable) {
         rc = reserve(disk, error);
     }
-    return rc == COORD_OK ? check_header(disk, writable, error) : rc;
+    return rc == COORD_OK && writable ? check_header(disk, true, error) : rc;
 }
 
 /* ---------------------------------------------------------------- open */
 
+/* What was not there before. */
+struct made {
+    bool folder;
+    bool file;
+};
+
 /* @return the descriptor, or -1 with errno. */
-static int open_or_create(struct coord__file_disk *disk, enum coord__file_mode mode, bool *created)
+static int open_or_create(struct coord__file_disk *disk, enum coord__file_mode mode,
+                          struct made *made)
 {
     const int flags = (mode == COORD__FILE_READ ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW |
                       O_NONBLOCK | O_NOCTTY;
     for (int i = 0; i < TRIES; i++) {
-        *created = false;
         int fd = open(disk->path, flags);
         if (fd >= 0 || errno != ENOENT || mode != COORD__FILE_CREATE) {
             return fd;
         }
-        if (mkdir(disk->folder, FOLDER_MODE) != 0 && errno != EEXIST) {
+        if (mkdir(disk->folder, FOLDER_MODE) == 0) {
+            made->folder = true;
+        } else if (errno != EEXIST) {
             return -1;
         }
         fd = open(disk->path, flags | O_CREAT | O_EXCL, FILE_MODE);
         if (fd >= 0) {
-            *created = true;
+            made->file = true;
             return fd;
         }
         if (errno != EEXIST && errno != ENOENT) {
@@ -282,10 +293,13 @@ static bool good_as_it_is(const struct coord__file_disk *disk, enum coord__file_
 }
 
 /* Nothing half-made is left behind. */
-static void put_away(struct coord__file_disk *disk, bool created)
+static void put_away(struct coord__file_disk *disk, const struct made *made)
 {
-    if (created) {
+    if (made->file) {
         COORD_IGNORE(unlink(disk->path) != 0, "somebody else has removed it");
+    }
+    if (made->folder) {
+        COORD_IGNORE(rmdir(disk->folder) != 0, "somebody else uses it");
     }
     coord__file_fd_close(&disk->file);
 }
@@ -299,20 +313,23 @@ enum coord_err coord__file_disk_open(void *ctx, enum coord__file_mode mode, uint
         return COORD_OK;
     }
     coord__file_fd_close(&disk->file);
-    bool created = false;
-    const int fd = open_or_create(disk, mode, &created);
+    struct made made = {.folder = false};
+    const int fd = open_or_create(disk, mode, &made);
     if (fd < 0) {
-        return coord__file_errno(error, errno, "open", disk->path);
+        const int why = errno;
+        put_away(disk, &made);
+        return coord__file_errno(error, why, "open", disk->path);
     }
     if (!coord__file_fd_note(&disk->file, fd)) {
         close(fd);
+        put_away(disk, &made);
         return coord__file_errno(error, EBADF, "open", disk->path);
     }
     disk->writable = mode != COORD__FILE_READ;
     disk->watched_inode = 0; /* a number may come again once its file is gone */
     const enum coord_err rc = prepare(disk, disk->writable, error);
     if (rc != COORD_OK) {
-        put_away(disk, created);
+        put_away(disk, &made);
         return rc;
     }
     *inode = disk->file.inode;

@@ -71,11 +71,14 @@ static void test_file__something_else_under_the_path_is_refused(void **state)
     fleet_fini(&fleet);
     fleet_init(&fleet, coord_file_elector());
     struct fleet_member *b = add("b");
+    struct stat diary;
     FILE *f = fopen(path, "w");
     assert_non_null(f);
-    fprintf(f, "this is the diary of somebody else\n");
+    const int length = fprintf(f, "this is the diary of somebody else\n");
     fclose(f);
     assert_refused(b, COORD_E_FOREIGN_RECORD, "remove it");
+    assert_int_equal(stat(path, &diary), 0);
+    assert_int_equal(diary.st_size, length); /* as it was */
     unlink(path);
     assert_int_equal(symlink("/etc/passwd", path), 0);
     assert_refused(add("c"), COORD_E_FOREIGN_RECORD, "symbolic link");
@@ -215,6 +218,9 @@ static int on_a_tiny_disk(void)
     }
     REQUIRE(failed_with(COORD_E_NO_SPACE, "free some space"));
     REQUIRE(files_in(folder) == 0); /* nothing half-made */
+    snprintf(uri, sizeof uri, "file:%s/sub", folder);
+    REQUIRE(failed_with(COORD_E_NO_SPACE, "free some space"));
+    REQUIRE(files_in(folder) == 0); /* nor the folder of it */
     return 0;
 }
 
