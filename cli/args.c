@@ -324,6 +324,16 @@ int cli_args_duration(const struct cli_args *args, enum cli_option option, coord
     return 0;
 }
 
+int cli_args_length(const struct cli_args *args, enum cli_option option, coord_ms *out)
+{
+    const int status = cli_args_duration(args, option, 0, out);
+    if (status == 0 && *out == 0 && args->value[option] != NULL) {
+        return cli_say_usage("--%s cannot be 0; give a duration such as 15s, or leave it out",
+                             options[option].name);
+    }
+    return status;
+}
+
 int cli_args_form(const struct cli_args *args, enum coord_form *out)
 {
     const char *name = args->value[CLI_FORMAT];

@@ -104,6 +104,9 @@ void cli_args_describe(const struct cli_verb *verb);
 int cli_args_duration(const struct cli_args *args, enum cli_option option, coord_ms otherwise,
                       coord_ms *out);
 
+/** The same for one that cannot be 0; `out` is 0 when it is not given. */
+int cli_args_length(const struct cli_args *args, enum cli_option option, coord_ms *out);
+
 /** --format of messages, msgpack when not given. @return 0, or CLI_USAGE, said. */
 int cli_args_form(const struct cli_args *args, enum coord_form *out);
 

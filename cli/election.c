@@ -35,9 +35,9 @@ int cli_election_open(const struct cli_args *args, const char *identity, bool ho
     config.explicit_ack = hosting;
     config.options = set;
     memcpy(set, args->set, args->set_count * sizeof *set);
-    int status = cli_args_duration(args, CLI_TTL, 0, &config.ttl);
+    int status = cli_args_length(args, CLI_TTL, &config.ttl);
     if (status == 0) {
-        status = cli_args_duration(args, CLI_KILL_AFTER, 0, &config.grace);
+        status = cli_args_length(args, CLI_KILL_AFTER, &config.grace);
     }
     return status != 0 ? status : open_election(args, &config, out);
 }

@@ -76,6 +76,11 @@ static enum coord_err check_options(const struct coord_backend_ops *ops,
     return COORD_OK;
 }
 
+static bool given(const struct coord_uri *uri, const char *key)
+{
+    return uri != NULL && coord_uri_option(uri, key) != NULL;
+}
+
 static enum coord_err duration_option(const struct coord_uri *uri, const char *key, coord_ms *value,
                                       struct coord_error *error)
 {
@@ -119,11 +124,15 @@ static enum coord_err lease_config(const struct coord_backend_ops *ops,
     if (rc == COORD_OK) {
         rc = duration_option(config->uri, "grace", &grace, error);
     }
+    if (rc == COORD_OK && grace == 0 && given(config->uri, "grace")) {
+        rc = coord_error_set(error, COORD_E_BAD_TTL,
+                             "coord.grace=0 leaves no time for the work to end: give some, or "
+                             "leave it out for a fifth of the ttl");
+    }
     if (rc == COORD_OK) {
         rc = rank_option(config->uri, &rank, error);
     }
-    const bool default_ttl =
-        ttl == 0 && (config->uri == NULL || coord_uri_option(config->uri, "ttl") == NULL);
+    const bool default_ttl = ttl == 0 && !given(config->uri, "ttl");
     if (rc == COORD_OK) {
         rc = coord_timing_derive(default_ttl ? ops->default_ttl : ttl, grace, &out->timing, error);
     }

@@ -79,6 +79,11 @@ static void test_cli__a_mistake_is_told_with_its_cure(void **state)
     MISTAKE("--", "run", "--elector", uri, "--name", "jobs", "true");
     MISTAKE("--ttl DUR", "run", "--elector", uri, "--name", "jobs", "--ttl", "--", "true");
     MISTAKE("15s", "run", "--elector", uri, "--name", "jobs", "--ttl=5x", "--", "true");
+    MISTAKE("--ttl cannot be 0", "run", "--elector", uri, "--name", "jobs", "--ttl=0", "--",
+            "true");
+    MISTAKE("--kill-after cannot be 0", "run", "--elector", uri, "--name", "jobs", "--kill-after",
+            "0", "--", "true");
+    MISTAKE("coord.grace=0", "status", "--elector", uri, "--name", "jobs", "--option", "grace=0s");
     MISTAKE("give it once", "run", "--elector", uri, "--name", "a", "--name", "b", "--", "true");
     MISTAKE("takes no value", "run", "--elector", uri, "--name", "a", "--restart=1", "--", "true");
     MISTAKE("NAME", "status", "--elector", uri, "--name", "");
