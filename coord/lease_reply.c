@@ -164,6 +164,9 @@ static void acquire_replied(struct coord_lease *lease, const struct coord_reques
     case COORD_UNKNOWN:
         lease->attempt_open = true;
         try_failed(lease, reply);
+        if (lease->config.rank > 0) {
+            lease->claim_at = lease->try_at; /* it may be ours: asked again, not looked at */
+        }
         break;
     case COORD_FREE:
     case COORD_RENEWED:

@@ -118,6 +118,26 @@ static void test_lease__that_holds_nothing_withdraws_without_a_release(void **st
     assert_int_equal(b.lease.release, COORD_RELEASE_NONE);
 }
 
+/* It may hold the lease: looking would only show a lease that has to run out. */
+static void test_lease__of_a_worse_rank_asks_an_open_attempt_again(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, 2, true);
+    coord_lease_stand(&b.lease, b.now);
+    look_until_attempt(&b, (struct coord_reply){.outcome = COORD_FREE});
+    for (int i = 0; i < 4; i++) {
+        answer(&b, 1,
+               (struct coord_reply){.outcome = COORD_UNKNOWN, .error.code = COORD_E_NO_ANSWER});
+        b.now = coord_lease_deadline(&b.lease);
+        expect(&b, COORD_VERB_ACQUIRE);
+        assert_int_equal(b.request.attempt, 1);
+    }
+    answer(&b, 1, (struct coord_reply){.outcome = COORD_HELD, .retry_in = L});
+    b.now = coord_lease_deadline(&b.lease);
+    expect(&b, COORD_VERB_OBSERVE); /* another one was faster: after it the rank counts again */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_held_for_too_long),
         cmocka_unit_test(test_lease__of_a_worse_rank_leads_in_time_after_a_hold_that_was_too_long),
         cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever),
+        cmocka_unit_test(test_lease__of_a_worse_rank_asks_an_open_attempt_again),
         cmocka_unit_test(test_lease__that_holds_nothing_withdraws_without_a_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
