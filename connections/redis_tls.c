@@ -42,6 +42,16 @@ enum coord_err coord__redis_tls_check(const struct coord__redis_target *target,
     return COORD_OK;
 }
 
+/* Without one OpenSSL asks at the terminal for what a key is locked with, and waits. */
+static int no_passphrase(char *out, int room, int writing, void *ctx)
+{
+    (void)out;
+    (void)room;
+    (void)writing;
+    (void)ctx;
+    return -1;
+}
+
 static bool load_files(SSL_CTX *context, const struct coord__redis_target *target)
 {
     const int trusted = target->ca[0] != '\0'
@@ -97,10 +107,13 @@ struct coord__redis_tls *coord__redis_tls_new(const struct coord__redis_target *
         return NULL;
     }
     tls->context = SSL_CTX_new(TLS_client_method());
+    if (tls->context != NULL) {
+        SSL_CTX_set_default_passwd_cb(tls->context, no_passphrase);
+    }
     if (tls->context != NULL && !load_files(tls->context, target)) {
         coord_error_set(error, COORD_E_BAD_OPTION,
                         "a file of TLS cannot be read (%.100s): see coord.tls_ca, .tls_cert and "
-                        ".tls_key",
+                        ".tls_key; a key must not need a passphrase",
                         ERR_reason_error_string(ERR_peek_last_error()));
         coord__redis_tls_free(tls);
         return NULL;

@@ -211,6 +211,32 @@ static void test_tls__with_files_that_are_not_there_is_refused(void **state)
     assert_int_equal(w->fleet.error.code, COORD_E_BAD_OPTION);
 }
 
+/* OpenSSL asks for it at the terminal, or on the standard input, where it has not been told. */
+static void test_tls__with_a_key_that_needs_a_passphrase_is_refused(void **state)
+{
+    struct world *w = *state;
+    char more[256];
+    char locked[96];
+    int ends[2];
+    snprintf(locked, sizeof locked, "%s/locked.pem", w->folder);
+    const char *const argv[] = {"openssl", "ec",      "-in",      w->key,   "-out",
+                                locked,    "-aes256", "-passout", "pass:x", NULL};
+    assert_true(run(argv));
+    const int input = dup(STDIN_FILENO);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "x\n", 2), 2); /* the right answer, if it asks */
+    close(ends[1]);
+    assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+    close(ends[0]);
+    snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->cert, locked);
+    struct fleet_member *anna = join(w, "127.0.0.1", w->server.tls_port, w->cert, more);
+    assert_non_null(anna);
+    assert_refused(w, anna, "passphrase");
+    dup2(input, STDIN_FILENO);
+    close(input);
+    remove_file(w, "locked.pem");
+}
+
 static void test_tls__is_missing_from_a_build_without_it_by_name(void **state)
 {
     struct world *w = *state;
@@ -232,6 +258,7 @@ int main(int argc, char **argv)
         CASE(test_tls__refuses_whom_it_does_not_trust),
         CASE(test_tls__to_a_port_without_it_says_so),
         CASE(test_tls__with_files_that_are_not_there_is_refused),
+        CASE(test_tls__with_a_key_that_needs_a_passphrase_is_refused),
         CASE(test_tls__is_missing_from_a_build_without_it_by_name),
     };
 #ifndef COORD_HAVE_OPENSSL
