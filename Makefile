@@ -337,6 +337,7 @@ _check-backends: all tests
 	@$(RUN) $(call items,$(foreach kind,contract fault integration,$(call of_kind,$(kind))))
 
 interop: ## with eventsource-py: its messages over Redis, its suite for electors (PYTHON=PATH)
+	$(if $(SAN),$(error make interop is for the plain build: Python is not made for SAN=$(SAN)))
 	$(call with_deps,test)
 	@$(MAKE) _interop
 _interop: lib cli

@@ -27,7 +27,12 @@ suits() {
 }
 
 find_one() {
-    for name in ${PYTHON:-python3 python3.13 python3.14 python3.15} "$root/usr/bin/python3.13"; do
+    if [ -n "${PYTHON:-}" ]; then
+        set -- "$PYTHON"
+    else
+        set -- python3 python3.13 python3.14 python3.15 "$root/usr/bin/python3.13"
+    fi
+    for name; do
         if path=$(command -v "$name") && suits "$path"; then
             echo "$path"
             return 0
@@ -45,10 +50,12 @@ Dir::Etc::parts "/dev/null";
 Dir::Etc::sourcelist "$root/apt/sources.list";
 Dir::Etc::sourceparts "/dev/null";
 Dir::State "$root/apt/state";
-Dir::State::status "/dev/null";
+Dir::State::status "$root/apt/status";
 Dir::Cache "$root/apt/cache";
 APT::Sandbox::User "";
+APT::Update::Error-Mode "any";
 Acquire::Languages "none";
+Acquire::Retries "3";
 END
 }
 
@@ -78,6 +85,7 @@ fetch() {
     [ -n "$uri" ] || { echo "apt names no mirror of Debian"; return 1; }
     rm -rf "$root"
     mkdir -p "$root/apt/state/lists/partial" "$root/apt/cache/archives/partial"
+    : >"$root/apt/status"
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $uri $release main" \
         >"$root/apt/sources.list"
     apt_settings >"$root/apt/apt.conf"
@@ -102,6 +110,7 @@ ensure)
             find_one && exit 0
         fi
         echo "$log" | tail -n 5 >&2
+        rm -rf "$root"
     fi
     ;;
 *) usage ;;

@@ -27,8 +27,11 @@ ODD = [None, True, 3, -1, 2**40, 0.5, 1e-7, -0.0, "3", "", [], [1, None], {}, {"
 class Messages:
     """Times are an hour or more away from now, so that no answer changes while it is asked for."""
 
-    def __init__(self, number):
+    def __init__(self, number, form):
         self.random = random.Random(number)
+        self.form = form
+        # Longer integers than msgpack has.
+        self.odd = ODD if form == "msgpack" else [*ODD, 2**70, -(10**40)]
 
     def one_of(self, *values):
         return self.random.choice(values)
@@ -55,10 +58,10 @@ class Messages:
 
     def subscriptions(self):
         names = [self.one_of("ledger", "audit", "ü", "mail") for _ in range(self.random.randrange(4))]
-        return self.often(names, self.one_of(ABSENT, "abc", "ü\n", {"k": 1, "l": 2}, *ODD))
+        return self.often(names, self.one_of(ABSENT, "abc", "ü\n", {"k": 1, "l": 2}, *self.odd))
 
     def odd_or(self, *values):
-        return self.often(self.one_of(*values), self.one_of(ABSENT, *ODD))
+        return self.often(self.one_of(*values), self.one_of(ABSENT, *self.odd))
 
     def heartbeat(self):
         return {
@@ -73,7 +76,7 @@ class Messages:
     def shutdown(self):
         return {
             "instance_id": self.one_of(*IDS),
-            "intent": self.often(self.one_of(*seed.ShutdownIntent).value, self.one_of("idle", *ODD)),
+            "intent": self.often(self.one_of(*seed.ShutdownIntent).value, self.one_of("idle", *self.odd)),
             "initiated_at": self.time(),
             "expected_completion_at": self.time(),
             "subscriptions": self.subscriptions(),
@@ -104,7 +107,18 @@ class Messages:
             message |= {"incarnation": "x", "fence": 7}
         keys = list(message)
         self.random.shuffle(keys)
-        return topic, {key: message[key] for key in keys}
+        return topic, self.bytes_of({key: message[key] for key in keys})
+
+    def bytes_of(self, message):
+        """As a rule as it is; sometimes with a key that comes twice, sometimes broken."""
+        whole = pack(self.form, message)
+        chance = self.random.random()
+        if self.form == "json" and chance < 0.05:
+            return whole[:-1] + b', "instance_id": "twice", "priority": 9}'
+        if chance > 0.05:
+            return whole
+        junk = [b"[]", b"null", b"\xc0", b"\x07", b"{", b"\xdf\xff\xff\xff\xff", b"\x81\xa1\xff\xc0"]
+        return self.one_of(whole[:-1], whole[1:], whole + b"\x01", whole + b"x", *junk)
 
 
 def told(value):
@@ -129,7 +143,7 @@ async def timeouts(peer):
 
 @pytest.mark.parametrize("form", ("json", "msgpack"))
 async def test_both_make_the_same_of_whatever_comes(redis_server, form):
-    messages = Messages(int(os.environ.get("SEED", "1")))
+    messages = Messages(int(os.environ.get("SEED", "1")), form)
     seen = collections.Counter()
     async with (
         CoordPeer("both", redis_server, form) as ours,
@@ -137,7 +151,7 @@ async def test_both_make_the_same_of_whatever_comes(redis_server, form):
     ):
         for number in range(1, MESSAGES + 1):
             topic, message = messages.next()
-            await ours.publish(topic, pack(form, message))
+            await ours.publish(topic, message)
             await until(lambda: ours.heard == theirs.heard == number)
             note = f"{number}: {topic} {message}"
             seen["refused"] += bool(ours.refused)
@@ -155,4 +169,4 @@ async def test_both_make_the_same_of_whatever_comes(redis_server, form):
                 if isinstance(peer, str) and messages.random.random() < 0.1:
                     assert ours.remove(peer) and theirs.remove(peer)
     # They did not only agree on refusals.
-    assert all(seen[what] > MESSAGES / 40 for what in ("refused", "told", "answered", "unanswered"))
+    assert all(seen[what] > 0 for what in ("refused", "told", "answered", "unanswered")), seen
