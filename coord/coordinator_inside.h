@@ -28,9 +28,7 @@ struct coord__name {
     uint32_t hash;
     uint32_t refs;    /* sets and reports */
     uint32_t reports; /* the first report of it, or COORD__NO_REF */
-    uint32_t *sets;   /* those that hold it */
-    uint32_t set_count;
-    uint32_t set_room;
+    uint32_t healthy; /* sets that hold it, and have healthy peers */
 };
 
 /* A list of subscriptions. Peers with equal lists share it. */
@@ -48,11 +46,13 @@ struct coord__names {
     struct coord__name **name;
     uint32_t name_count;
     uint32_t name_room;
-    uint32_t name_free;
+    uint32_t *name_free; /* places that are empty, so that none has to be searched for */
+    uint32_t names_free;
     struct coord__set **set;
     uint32_t set_count;
     uint32_t set_room;
-    uint32_t set_free;
+    uint32_t *set_free;
+    uint32_t sets_free;
     struct coord__index by_text;
     struct coord__index by_list;
     uint64_t seed;
@@ -207,6 +207,7 @@ struct coord__reports {
     uint32_t used;
     uint32_t open;
     uint32_t resolved;
+    uint32_t *empty;  /* places without one, below `count` */
     uint32_t *sorted; /* places of all, by id, when `order` holds */
     bool order;
     struct coord__index by_id;

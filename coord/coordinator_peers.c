@@ -55,6 +55,23 @@ static bool healthy(const struct coord_coordinator *c, uint32_t ref)
     return ref != c->self || coord__judging(c);
 }
 
+/* A healthy peer more or less has the list; the first and the last one count for its names. */
+static void count_in_set(struct coord_coordinator *c, uint32_t ref, bool more)
+{
+    if (ref == COORD__NO_REF) {
+        return;
+    }
+    struct coord__set *set = c->names.set[ref];
+    bool changes = set->healthy == (more ? 0 : 1);
+    set->healthy += more ? 1U : UINT32_MAX;
+    for (uint32_t i = 0; changes && i < set->count; i++) {
+        c->names.name[set->names[i]]->healthy += more ? 1U : UINT32_MAX;
+        if (more) {
+            coord__name_healthy(c, set->names[i]);
+        }
+    }
+}
+
 /* Bring the count of its set, and the reports of its names, up to date. */
 void coord__count_health(struct coord_coordinator *c, uint32_t ref)
 {
@@ -68,14 +85,7 @@ void coord__count_health(struct coord_coordinator *c, uint32_t ref)
     if (ref != c->self) {
         c->peers.healthy += is ? 1U : UINT32_MAX;
     }
-    if (peer->set == COORD__NO_REF) {
-        return;
-    }
-    struct coord__set *set = c->names.set[peer->set];
-    set->healthy += is ? 1U : UINT32_MAX;
-    for (uint32_t i = 0; is && set->healthy == 1 && i < set->count; i++) {
-        coord__name_healthy(c, set->names[i]);
-    }
+    count_in_set(c, peer->set, is);
 }
 
 static bool same_list(const struct coord__set *set, const struct coord_value *subscriptions)
@@ -125,16 +135,10 @@ static bool set_list(struct coord_coordinator *c, uint32_t ref,
         }
     }
     uint32_t before = peer->set;
-    if ((peer->flags & COORD__PEER_COUNTED) != 0 && before != COORD__NO_REF) {
-        c->names.set[before]->healthy--;
-    }
     peer->set = set;
-    if ((peer->flags & COORD__PEER_COUNTED) != 0 && set != COORD__NO_REF) {
-        struct coord__set *now = c->names.set[set];
-        now->healthy++;
-        for (uint32_t i = 0; now->healthy == 1 && i < now->count; i++) {
-            coord__name_healthy(c, now->names[i]);
-        }
+    if ((peer->flags & COORD__PEER_COUNTED) != 0) {
+        count_in_set(c, before, false);
+        count_in_set(c, set, true);
     }
     coord__set_drop(&c->names, before);
     return true;

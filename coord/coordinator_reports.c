@@ -50,13 +50,7 @@ void coord__report_set_open(struct coord_coordinator *c, struct coord__report *r
 
 bool coord__name_is_healthy(const struct coord_coordinator *c, uint32_t name)
 {
-    const struct coord__name *n = c->names.name[name];
-    for (uint32_t i = 0; i < n->set_count; i++) {
-        if (c->names.set[n->sets[i]]->healthy > 0) {
-            return true;
-        }
-    }
-    return false;
+    return c->names.name[name]->healthy > 0;
 }
 
 /* A healthy peer lists it, which nobody did before. What a leader told, a leader resolves. */

@@ -87,17 +87,19 @@ static bool more_room(struct coord__reports *reports)
         return false;
     }
     reports->sorted = sorted;
+    uint32_t *empty = realloc(reports->empty, room * sizeof(*empty));
+    if (empty == NULL) {
+        return false;
+    }
+    reports->empty = empty;
     reports->room = room;
     return true;
 }
 
-static uint32_t free_place(struct coord__reports *reports)
+static uint32_t free_place(const struct coord__reports *reports)
 {
-    uint32_t at = reports->used == reports->count ? reports->count : 0;
-    while (at < reports->count && reports->at[at] != NULL) {
-        at++;
-    }
-    return at;
+    const uint32_t empty = reports->count - reports->used;
+    return empty > 0 ? reports->empty[empty - 1] : reports->count;
 }
 
 uint32_t coord__report_add(struct coord_coordinator *c, const unsigned char *id,
@@ -157,6 +159,7 @@ static void free_report(struct coord_coordinator *c, uint32_t ref)
     coord__name_drop(&c->names, report->name);
     coord__index_remove(&c->reports.by_id, hash_of(report->id), ref);
     c->reports.at[ref] = NULL;
+    c->reports.empty[c->reports.count - c->reports.used] = ref;
     c->reports.used--;
     c->reports.order = false;
     free(report);
@@ -183,6 +186,7 @@ void coord__reports_fini(struct coord_coordinator *c)
     }
     free(c->reports.at);
     free(c->reports.sorted);
+    free(c->reports.empty);
     coord__index_fini(&c->reports.by_id);
 }
 

@@ -33,7 +33,7 @@ bool coord__pack_list(const struct coord_value *subscriptions, unsigned char *pa
     return true;
 }
 
-/* Room for one place more; places are reused by the lists of the free ones. */
+/* Room for one element more. */
 static bool more_room(void **array, uint32_t *room, size_t each)
 {
     uint32_t grown = *room == 0 ? 16 : *room * 2;
@@ -44,6 +44,14 @@ static bool more_room(void **array, uint32_t *room, size_t each)
     *array = at;
     *room = grown;
     return true;
+}
+
+/* The same for an array whose places are used again, and for the list of those that are empty. */
+static bool more_places(void **array, uint32_t **empty, uint32_t *room)
+{
+    uint32_t wanted = *room;
+    return more_room((void **)empty, &wanted, sizeof(uint32_t)) &&
+           more_room(array, room, sizeof(void *));
 }
 
 static uint32_t fail(enum coord_refusal *why, enum coord_refusal what)
@@ -64,16 +72,6 @@ static uint32_t find_name(const struct coord__names *names, const char *text, ui
         ref = coord__index_next(&names->by_text, &probe);
     }
     return ref;
-}
-
-/* The first place that is empty; `free_` bounds the search. */
-static uint32_t free_place(void *const *places, uint32_t count)
-{
-    uint32_t at = 0;
-    while (at < count && places[at] != NULL) {
-        at++;
-    }
-    return at;
 }
 
 static struct coord__name *make_name(const char *text, uint32_t bytes, uint32_t hash)
@@ -102,18 +100,17 @@ uint32_t coord__name_take(struct coord__names *names, const char *text, uint32_t
     if (names->by_text.used >= names->most) {
         return fail(why, COORD_REFUSED_SUBSCRIPTIONS_FULL);
     }
-    if (names->name_free == 0 && names->name_count == names->name_room &&
-        !more_room((void **)&names->name, &names->name_room, sizeof(void *))) {
+    if (names->names_free == 0 && names->name_count == names->name_room &&
+        !more_places((void **)&names->name, &names->name_free, &names->name_room)) {
         return fail(why, COORD_REFUSED_NO_MEMORY);
     }
     struct coord__name *name = make_name(text, bytes, hash);
-    ref = names->name_free > 0 ? free_place((void *const *)names->name, names->name_count)
-                               : names->name_count;
+    ref = names->names_free > 0 ? names->name_free[names->names_free - 1] : names->name_count;
     if (name == NULL || !coord__index_add(&names->by_text, hash, ref)) {
         free(name);
         return fail(why, COORD_REFUSED_NO_MEMORY);
     }
-    names->name_free -= ref < names->name_count ? 1 : 0;
+    names->names_free -= ref < names->name_count ? 1 : 0;
     names->name_count += ref == names->name_count ? 1 : 0;
     names->name[ref] = name;
     return ref;
@@ -126,36 +123,12 @@ void coord__name_drop(struct coord__names *names, uint32_t ref)
         return;
     }
     coord__index_remove(&names->by_text, name->hash, ref);
-    free(name->sets);
     free(name);
     names->name[ref] = NULL;
-    names->name_free++;
+    names->name_free[names->names_free++] = ref;
 }
 
 /* ---- sets ---- */
-
-static bool join(struct coord__names *names, uint32_t name_ref, uint32_t set_ref)
-{
-    struct coord__name *name = names->name[name_ref];
-    if (name->set_count == name->set_room &&
-        !more_room((void **)&name->sets, &name->set_room, sizeof(uint32_t))) {
-        return false;
-    }
-    name->sets[name->set_count++] = set_ref;
-    return true;
-}
-
-static void part(struct coord__names *names, uint32_t name_ref, uint32_t set_ref)
-{
-    struct coord__name *name = names->name[name_ref];
-    for (uint32_t i = 0; i < name->set_count; i++) {
-        if (name->sets[i] == set_ref) {
-            name->sets[i] = name->sets[--name->set_count];
-            break;
-        }
-    }
-    coord__name_drop(names, name_ref);
-}
 
 static struct coord__set *make_set(const unsigned char *packed, uint32_t bytes, uint32_t count,
                                    uint32_t hash)
@@ -172,22 +145,17 @@ static struct coord__set *make_set(const unsigned char *packed, uint32_t bytes, 
     return set;
 }
 
-/* All names of a set that is in its place; false: taken back. */
-static bool fill_set(struct coord__names *names, struct coord__set *set, uint32_t ref,
-                     uint32_t count, enum coord_refusal *why)
+/* All names of a set; false: taken back. */
+static bool fill_set(struct coord__names *names, struct coord__set *set, uint32_t count,
+                     enum coord_refusal *why)
 {
     const unsigned char *at = set->packed;
     while (set->count < count) {
         uint32_t bytes = coord__packed_next(&at);
         uint32_t name = coord__name_take(names, (const char *)at, bytes, why);
-        if (name != COORD__NO_REF && !join(names, name, ref)) {
-            coord__name_drop(names, name);
-            *why = COORD_REFUSED_NO_MEMORY;
-            name = COORD__NO_REF;
-        }
         if (name == COORD__NO_REF) {
             while (set->count > 0) {
-                part(names, set->names[--set->count], ref);
+                coord__name_drop(names, set->names[--set->count]);
             }
             return false;
         }
@@ -218,23 +186,22 @@ uint32_t coord__set_take(struct coord__names *names, const unsigned char *packed
         names->set[ref]->refs++;
         return ref;
     }
-    if (names->set_free == 0 && names->set_count == names->set_room &&
-        !more_room((void **)&names->set, &names->set_room, sizeof(void *))) {
+    if (names->sets_free == 0 && names->set_count == names->set_room &&
+        !more_places((void **)&names->set, &names->set_free, &names->set_room)) {
         return fail(why, COORD_REFUSED_NO_MEMORY);
     }
     struct coord__set *set = make_set(packed, bytes, count, hash);
-    ref = names->set_free > 0 ? free_place((void *const *)names->set, names->set_count)
-                              : names->set_count;
+    ref = names->sets_free > 0 ? names->set_free[names->sets_free - 1] : names->set_count;
     if (set == NULL || !coord__index_add(&names->by_list, hash, ref)) {
         free(set);
         return fail(why, COORD_REFUSED_NO_MEMORY);
     }
-    if (!fill_set(names, set, ref, count, why)) {
+    if (!fill_set(names, set, count, why)) {
         coord__index_remove(&names->by_list, hash, ref);
         free(set);
         return COORD__NO_REF;
     }
-    names->set_free -= ref < names->set_count ? 1 : 0;
+    names->sets_free -= ref < names->set_count ? 1 : 0;
     names->set_count += ref == names->set_count ? 1 : 0;
     names->set[ref] = set;
     return ref;
@@ -248,12 +215,12 @@ void coord__set_drop(struct coord__names *names, uint32_t ref)
     struct coord__set *set = names->set[ref];
     COORD_ASSERT(set->healthy == 0);
     for (uint32_t i = 0; i < set->count; i++) {
-        part(names, set->names[i], ref);
+        coord__name_drop(names, set->names[i]);
     }
     coord__index_remove(&names->by_list, set->hash, ref);
     free(set);
     names->set[ref] = NULL;
-    names->set_free++;
+    names->set_free[names->sets_free++] = ref;
 }
 
 void coord__names_fini(struct coord__names *names)
@@ -262,13 +229,12 @@ void coord__names_fini(struct coord__names *names)
         free(names->set[i]);
     }
     for (uint32_t i = 0; i < names->name_count; i++) {
-        if (names->name[i] != NULL) {
-            free(names->name[i]->sets);
-            free(names->name[i]);
-        }
+        free(names->name[i]);
     }
     free(names->set);
+    free(names->set_free);
     free(names->name);
+    free(names->name_free);
     coord__index_fini(&names->by_text);
     coord__index_fini(&names->by_list);
 }

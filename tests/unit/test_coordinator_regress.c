@@ -254,6 +254,58 @@ static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_a
     coord_coordinator_free(c);
 }
 
+/* Places of names, lists and reports are used again, and none is ever two things. */
+static void test_coordinator_regress__lists_that_change_all_the_time_stay_apart(void **state)
+{
+    (void)state;
+    enum {
+        PEERS = 40,
+        ROUNDS = 30
+    };
+    struct fleet f = {.now = START, .count = 1};
+    struct node *o = &f.node[0];
+    struct coord_coordinator_config config = config_of("o", 9);
+    unsigned char buffer[256];
+    config.observer = true;
+    config.subscriptions_max = 2 * PEERS + 2;
+    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
+    coord_coordinator_connected(o->c, true, f.now);
+    for (int round = 1; round <= ROUNDS; round++) {
+        for (int k = 0; k < PEERS; k++) {
+            char id[16];
+            char name[32];
+            const char *names[] = {"common", name, "common"};
+            const int i = k * 7 % PEERS;
+            snprintf(id, sizeof id, "w%d", i);
+            snprintf(name, sizeof name, "job-%d-%d", i, round);
+            struct coord_message message = beat(id, "i", (uint64_t)round);
+            assert_int_equal(coord_texts(names, 3, buffer, sizeof buffer, &message.subscriptions),
+                             COORD_OK);
+            say(&f, o, &message);
+            o->log[0] = '\0';
+        }
+    }
+    for (int i = 0; i < PEERS; i++) {
+        char id[16];
+        char expected[32];
+        const char *name = NULL;
+        size_t bytes = 0;
+        const int length = snprintf(id, sizeof id, "w%d", i);
+        snprintf(expected, sizeof expected, "job-%d-%d", i, ROUNDS);
+        assert_true(coord_coordinator_subscription(o->c, id, (size_t)length, 1, &name, &bytes));
+        assert_int_equal(bytes, strlen(expected));
+        assert_memory_equal(name, expected, bytes);
+    }
+    assert_int_equal(refused(o, COORD_REFUSED_SUBSCRIPTIONS_FULL), 0);
+    /* All fall silent: their own work is open, and what the last one had with them. */
+    run(&f, 2 * T);
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, PEERS + 1);
+    struct coord_message one = beat_of("new", "i", 1, "common", buffer, sizeof buffer);
+    say(&f, o, &one);
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, PEERS);
+    leave_all(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
         cmocka_unit_test(
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+        cmocka_unit_test(test_coordinator_regress__lists_that_change_all_the_time_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
