@@ -22,6 +22,7 @@
 enum {
     LEAVE_WITHIN = 30000, /* told by a signal, or because COMMAND has ended */
     FLUSH_WITHIN = 5000,
+    RETRY_FOR = 60000, /* a hook that fails */
     POLL_MAX = 60000,
     TIME_TEXT = 32
 };
@@ -253,6 +254,7 @@ static int open_sink(struct agent *agent)
         return 0;
     }
     config.fleet = agent->args->value[CLI_NAME];
+    config.retry_for = RETRY_FOR;
     config.leader_only = !agent->observes; /* once for the fleet, however many have the option */
     if (coord_sink_command(argv, &config, &agent->sink, &error) != COORD_OK) {
         return cli_say_error(&error);

@@ -124,7 +124,7 @@ static int ask_server(struct doctor *d)
     const char *const scheme = d->uri.scheme;
     if (strcmp(scheme, "local") == 0) {
         d->found.count += coord_local_doctor(d->uri.path, out);
-    } else if (strncmp(scheme, "redis", 5) == 0) {
+    } else if (strncmp(scheme, "redis", 5) == 0 || strcmp(scheme, "unix") == 0) {
         const redis_fn ask =
             (redis_fn)cli_scheme_function(scheme, "coord_redis_bus_doctor", &error);
         const struct coord_redis_bus_doctor_config config = {.uri = &d->uri,

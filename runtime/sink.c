@@ -8,11 +8,17 @@
 #include "runtime/thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
+
+enum {
+    RETRY_FIRST = 250, /* ms */
+    RETRY_MAX = 10000
+};
 
 /* ---------------------------------------------------------------- lists of texts */
 
@@ -78,8 +84,53 @@ static bool deliver(struct coord_sink *sink, struct coord__post *post)
                         "sink", "a report is too long to be written: shorten the fleet's name");
         return false;
     }
+    if (sink->path != NULL) {
+        return coord__sink_append(sink, text, bytes);
+    }
     return sink->argv != NULL ? coord__sink_run(sink, report, text, bytes)
                               : coord__sink_write(sink, sink->fd, text, bytes);
+}
+
+/* What became of a report. */
+enum outcome {
+    DELIVERED,
+    FAILED,
+    OVERTAKEN
+};
+
+/* Does a later report of the same orphan wait? Then this one has had its time. */
+static bool is_overtaken(struct coord_sink *sink, const struct coord__post *post)
+{
+    pthread_mutex_lock(&sink->lock);
+    const struct coord__post *other = sink->first;
+    while (other != NULL &&
+           memcmp(other->orphan.report_id, post->orphan.report_id, COORD_REPORT_ID_BYTES) != 0) {
+        other = other->next;
+    }
+    pthread_mutex_unlock(&sink->lock);
+    return other != NULL;
+}
+
+static enum outcome deliver_in_the_end(struct coord_sink *sink, struct coord__post *post)
+{
+    const coord_ms until = coord_ms_add(coord_clock_now(), sink->config.retry_for);
+    coord_ms pause = RETRY_FIRST;
+    bool done = deliver(sink, post);
+    while (!done && coord_clock_now() + pause <= until) {
+        struct pollfd end = {.fd = sink->wake, .events = POLLIN};
+        if (poll(&end, 1, (int)pause) > 0) {
+            break;
+        }
+        if (is_overtaken(sink, post)) {
+            return OVERTAKEN;
+        }
+        pthread_mutex_lock(&sink->lock);
+        sink->counts.retried++;
+        pthread_mutex_unlock(&sink->lock);
+        done = deliver(sink, post);
+        pause = coord_ms_min(2 * pause, RETRY_MAX);
+    }
+    return done ? DELIVERED : FAILED;
 }
 
 static void *run(void *ctx)
@@ -96,12 +147,13 @@ static void *run(void *ctx)
         sink->counts.waiting--;
         sink->busy = true;
         pthread_mutex_unlock(&sink->lock);
-        const bool done = deliver(sink, post);
+        const enum outcome outcome = deliver_in_the_end(sink, post);
         free(post);
         pthread_mutex_lock(&sink->lock);
         sink->busy = false;
-        sink->counts.delivered += done ? 1 : 0;
-        sink->counts.failed += done ? 0 : 1;
+        sink->counts.delivered += outcome == DELIVERED ? 1 : 0;
+        sink->counts.failed += outcome == FAILED ? 1 : 0;
+        sink->counts.merged += outcome == OVERTAKEN ? 1 : 0;
         pthread_cond_broadcast(&sink->changed);
     }
     pthread_mutex_unlock(&sink->lock);
@@ -125,6 +177,10 @@ static void free_parts(struct coord_sink *sink)
     }
     coord__texts_free(sink->argv);
     coord__texts_free(sink->environment);
+    if (sink->path != NULL && sink->fd >= 0) {
+        close(sink->fd);
+    }
+    free(sink->path);
     free(sink->fleet);
     free(sink->reporter);
     free(sink->type_prefix);
@@ -233,6 +289,30 @@ enum coord_err coord_sink_lines(int fd, const struct coord_sink_config *config,
         return rc;
     }
     sink->fd = fd;
+    return start(sink, out, error);
+}
+
+enum coord_err coord_sink_file(const char *path, const struct coord_sink_config *config,
+                               struct coord_sink **out, struct coord_error *error)
+{
+    if (path == NULL || path[0] == '\0') {
+        return coord_error_set(error, COORD_E_BAD_ARGUMENT, "a sink needs the path of a file");
+    }
+    enum coord_err rc = COORD_OK;
+    struct coord_sink *sink = make(config, &rc, error);
+    if (sink == NULL) {
+        return rc;
+    }
+    sink->path = strdup(path);
+    const int why = sink->path != NULL ? coord__sink_open(sink) : ENOMEM;
+    if (why != 0) {
+        char text[128] = "";
+        rc = coord_error_set(error, why == ENOMEM ? COORD_E_NO_MEMORY : COORD_E_SYSTEM,
+                             "the file %.200s cannot be opened (%s): name another", path,
+                             strerror_r(why, text, sizeof text));
+        free_parts(sink);
+        return rc;
+    }
     return start(sink, out, error);
 }
 

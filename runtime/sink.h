@@ -29,6 +29,8 @@ struct coord_sink_config {
     bool leader_only;            /* only what this very process reports while it leads */
     size_t queue_max;            /* reports that wait */
     coord_ms command_max;        /* ms that one run of a command may take; it is killed then */
+    coord_ms retry_for;          /* ms for which a delivery that failed is tried again, first after
+                                    a quarter of a second, then ever later; 0: it is not */
     struct coord_log log;        /* what cannot be delivered; called on the sink's thread */
 };
 
@@ -43,6 +45,7 @@ struct coord_sink_counts {
     uint64_t dropped; /* the queue was full */
     uint64_t merged;  /* overtaken by a later report of the same id while they waited */
     size_t waiting;
+    uint64_t retried; /* deliveries that were tried once more */
 };
 
 /**
@@ -73,6 +76,20 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_sink_lines(int fd,
                                                            const struct coord_sink_config *config,
                                                            struct coord_sink **out,
                                                            struct coord_error *error);
+
+/**
+ * Append each report as one line to a file, written in one piece. Where the file was moved away or
+ * removed since, as log rotation does, the next line opens it again under its name.
+ *
+ * @param path  copied; made with mode 0640 where it is missing.
+ * @return      as coord_sink_function(); SYSTEM: it cannot be opened, the sentence says why.
+ * Thread: any.   Blocks: for the file system.   Allocates: once.   Calls back: never.
+ * Source: docs/fleet.md#sinks, tests/unit/test_sink_file.c.
+ */
+COORD_API COORD_MUST_CHECK enum coord_err coord_sink_file(const char *path,
+                                                          const struct coord_sink_config *config,
+                                                          struct coord_sink **out,
+                                                          struct coord_error *error);
 
 /**
  * Run a command for each report, one at a time, with the line on its stdin and the ORPHAN_

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static bool give_up(struct coord_sink *sink, const char *what, int code)
+bool coord__sink_give_up(struct coord_sink *sink, const char *what, int code)
 {
     char text[128] = "";
     coord_log_write(&sink->config.log, coord_clock_now(), COORD_LOG_WARN, COORD_E_SYSTEM, "sink",
@@ -54,7 +54,7 @@ bool coord__sink_write(struct coord_sink *sink, int fd, const char *text, size_t
         }
         const ssize_t n = put(fd, text, bytes);
         if (n < 0 && errno != EINTR && errno != EAGAIN) {
-            return give_up(sink, "the reader cannot be written to", errno);
+            return coord__sink_give_up(sink, "the reader cannot be written to", errno);
         }
         text += n > 0 ? n : 0;
         bytes -= n > 0 ? (size_t)n : 0;
@@ -173,7 +173,7 @@ static bool reap(struct coord_sink *sink, pid_t child, coord_ms until)
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (late) {
-        return give_up(sink, "the command took too long and was killed", ETIMEDOUT);
+        return coord__sink_give_up(sink, "the command took too long and was killed", ETIMEDOUT);
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         coord_log_write(&sink->config.log, coord_clock_now(), COORD_LOG_WARN, COORD_OK, "sink",
@@ -192,7 +192,7 @@ bool coord__sink_run(struct coord_sink *sink, const struct coord_report *report,
     int ends[2];
     pid_t child = -1;
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        return give_up(sink, "no pipe to the command", errno);
+        return coord__sink_give_up(sink, "no pipe to the command", errno);
     }
     char **environment = environment_of(sink, report);
     const int code = environment == NULL ? ENOMEM : spawn(sink, environment, ends[0], &child);
@@ -202,5 +202,6 @@ bool coord__sink_run(struct coord_sink *sink, const struct coord_report *report,
     }
     close(ends[1]);
     coord__texts_free(environment);
-    return code != 0 ? give_up(sink, "the command cannot be run", code) : reap(sink, child, until);
+    return code != 0 ? coord__sink_give_up(sink, "the command cannot be run", code)
+                     : reap(sink, child, until);
 }

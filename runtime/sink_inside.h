@@ -32,6 +32,8 @@ struct coord_sink {
     coord_report_fn fn;
     void *ctx;
     int fd;
+    char *path;  /* of a file, or NULL */
+    bool torn;   /* the last line in it has no end */
     char **argv; /* of a command */
     char **environment;
 
@@ -40,15 +42,22 @@ struct coord_sink {
     pthread_t thread;
     int wake; /* an eventfd, readable when it is to end */
     bool ending;
-    bool busy; /* one is being delivered */
+    bool busy; /* one is being delivered, or waits to be tried again */
     struct coord__post *first;
     struct coord_sink_counts counts;
 };
 
 /* Deliver one, on the sink's thread, no lock held. @return false: it failed, and was logged. */
 bool coord__sink_write(struct coord_sink *sink, int fd, const char *text, size_t bytes);
+bool coord__sink_append(struct coord_sink *sink, const char *text, size_t bytes);
 bool coord__sink_run(struct coord_sink *sink, const struct coord_report *report, const char *text,
                      size_t bytes);
+
+/* Open the file of sink->path. @return 0, or errno. */
+int coord__sink_open(struct coord_sink *sink);
+
+/* Say that a report was not delivered. @return false. */
+bool coord__sink_give_up(struct coord_sink *sink, const char *what, int code);
 
 /* A copy of a list of texts that ends with NULL, without those that begin with `without`, with
  * room for so many more; NULL: no memory. */
