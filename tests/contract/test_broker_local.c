@@ -3,6 +3,7 @@
  */
 #include "brokers/local.h"
 #include "tests/contract/broker_suite.h"
+#include "tests/support/scratch.h"
 
 #include <stdlib.h>
 
@@ -11,8 +12,7 @@ static char text[128];
 
 static void start(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/coord-bus-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    scratch_make("bus", folder, sizeof folder);
     snprintf(text, sizeof text, "local:%s/bus", folder);
 }
 
@@ -20,7 +20,7 @@ static void start(void)
 static void stop(void)
 {
     assert_int_equal(rmdir(text + strlen("local:")), 0);
-    assert_int_equal(rmdir(folder), 0);
+    scratch_remove(folder);
 }
 
 static const char *uri(void)

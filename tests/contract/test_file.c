@@ -3,6 +3,7 @@
  */
 #include "electors/file.h"
 #include "tests/contract/suite.h"
+#include "tests/support/scratch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,8 +14,7 @@ static char uri_text[80];
 
 static void start(void)
 {
-    snprintf(folder, sizeof folder, "/tmp/coord-contract-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    scratch_make("contract", folder, sizeof folder);
     snprintf(uri_text, sizeof uri_text, "file:%s", folder);
 }
 
@@ -36,8 +36,7 @@ static void empty_folder(void)
 
 static void stop(void)
 {
-    empty_folder();
-    rmdir(folder);
+    scratch_remove(folder);
 }
 
 static const char *uri(void)

@@ -5,6 +5,7 @@
 
 #include "runtime/clock.h"
 #include "tests/contract/broker_suite.h"
+#include "tests/support/scratch.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -30,10 +31,7 @@ static const struct bus_store store = {.name = "local", .ops = coord_local_broke
 static int begin(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/coord-bus-XXXXXX");
-    if (mkdtemp(folder) == NULL) {
-        return 1;
-    }
+    scratch_make("bus", folder, sizeof folder);
     snprintf(inner, sizeof inner, "%s/bus", folder);
     snprintf(address, sizeof address, "local:%s", inner);
     bus_open_world(&world, &store, "fault");
@@ -68,8 +66,8 @@ static int end(void **state)
     (void)state;
     bus_close_world(&world);
     sockets(true);
-    rmdir(inner);
-    return rmdir(folder);
+    scratch_remove(folder);
+    return 0;
 }
 
 /* Another process that listens, and does nothing but that. */

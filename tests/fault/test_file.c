@@ -3,6 +3,7 @@
  */
 #include "electors/file.h"
 #include "tests/support/file_scene.h"
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>

@@ -7,9 +7,9 @@
 #include "electors/file.h"
 #include "tests/support/file_worker.h"
 #include "tests/support/fleet.h"
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,8 +42,7 @@ static void init_record(void)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(base, sizeof base, "/tmp/coord-file-XXXXXX");
-    assert_non_null(mkdtemp(base));
+    scratch_make("file", base, sizeof base);
     snprintf(uri, sizeof uri, "file:%s", base);
     workers_init();
     return 0;
@@ -53,15 +52,7 @@ static int teardown(void **state)
 {
     (void)state;
     workers_fini();
-    DIR *dir = opendir(base);
-    const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] != '.') {
-            unlinkat(dirfd(dir), entry->d_name, 0);
-        }
-    }
-    closedir(dir);
-    rmdir(base);
+    scratch_remove(base);
     return 0;
 }
 

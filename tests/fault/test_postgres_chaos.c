@@ -5,6 +5,7 @@
  */
 #include "tests/support/postgres_world.h"
 #include "tests/support/proxy.h"
+#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,8 +55,7 @@ static void begin(struct chaos *chaos)
         struct rival *r = &chaos->rivals[i];
         snprintf(path, sizeof path, "%s/.s.PGSQL.5432", world_server.folder);
         proxy_start(&r->proxy, path);
-        snprintf(r->folder, sizeof r->folder, "/tmp/coord-link-XXXXXX");
-        assert_non_null(mkdtemp(r->folder));
+        scratch_make("link", r->folder, sizeof r->folder);
         snprintf(path, sizeof path, "%s/.s.PGSQL.5432", r->folder);
         assert_int_equal(symlink(r->proxy.socket, path), 0);
         snprintf(r->uri, sizeof r->uri, "postgresql://postgres@/postgres?host=%s&port=5432",
@@ -86,7 +86,7 @@ static void end(struct chaos *chaos)
     world_close(&chaos->w);
     for (int i = 0; i < RIVALS; i++) {
         proxy_stop(&chaos->rivals[i].proxy);
-        postgres_server_remove(chaos->rivals[i].folder);
+        scratch_remove(chaos->rivals[i].folder);
     }
 }
 

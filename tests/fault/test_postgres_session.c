@@ -4,6 +4,7 @@
  */
 #include "tests/support/postgres_world.h"
 #include "tests/support/proxy.h"
+#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -23,8 +24,7 @@ static void link_open(struct link *link)
     char path[160];
     snprintf(path, sizeof path, "%s/.s.PGSQL.5432", world_server.folder);
     proxy_start(&link->proxy, path);
-    snprintf(link->folder, sizeof link->folder, "/tmp/coord-link-XXXXXX");
-    assert_non_null(mkdtemp(link->folder));
+    scratch_make("link", link->folder, sizeof link->folder);
     snprintf(path, sizeof path, "%s/.s.PGSQL.5432", link->folder);
     assert_int_equal(symlink(link->proxy.socket, path), 0);
     snprintf(link->uri, sizeof link->uri, "postgresql://postgres@/postgres?host=%s&port=5432",
@@ -34,7 +34,7 @@ static void link_open(struct link *link)
 static void link_close(struct link *link)
 {
     proxy_stop(&link->proxy);
-    postgres_server_remove(link->folder);
+    scratch_remove(link->folder);
 }
 
 /* ---------------------------------------------------------------- ends of sessions */

@@ -5,6 +5,7 @@
 
 #include "tests/support/fleet.h"
 #include "tests/support/redis_server.h"
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <stdlib.h>
@@ -65,13 +66,6 @@ static bool make_certificate(const char *cert, const char *key)
     return run(argv);
 }
 
-static void remove_file(const struct world *w, const char *name)
-{
-    char path[160];
-    snprintf(path, sizeof path, "%s/%s", w->folder, name);
-    unlink(path);
-}
-
 static int set_up(void **state)
 {
     static struct world w;
@@ -90,8 +84,7 @@ static int set_up(void **state)
                                           NULL};
     memset(&w, 0, sizeof w);
     *state = &w;
-    snprintf(w.folder, sizeof w.folder, "/tmp/coord-tls-XXXXXX");
-    assert_non_null(mkdtemp(w.folder));
+    scratch_make("tls", w.folder, sizeof w.folder);
     snprintf(w.cert, sizeof w.cert, "%s/cert.pem", w.folder);
     snprintf(w.key, sizeof w.key, "%s/key.pem", w.folder);
     snprintf(w.other, sizeof w.other, "%s/other.pem", w.folder);
@@ -111,11 +104,7 @@ static int tear_down(void **state)
     struct world *w = *state;
     fleet_fini(&w->fleet);
     redis_server_stop(&w->server);
-    remove_file(w, "cert.pem");
-    remove_file(w, "key.pem");
-    remove_file(w, "other.pem");
-    remove_file(w, "spare.pem");
-    rmdir(w->folder);
+    scratch_remove(w->folder);
     return 0;
 }
 

@@ -4,10 +4,10 @@
 #include "tests/support/coordctl.h"
 
 #include "tests/support/guard.h"
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -31,8 +31,7 @@ void scene_open(struct scene *scene, const char *options)
 {
     memset(scene, 0, sizeof *scene);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-    snprintf(scene->folder, sizeof scene->folder, "/tmp/coordctl-test-XXXXXX");
-    assert_non_null(mkdtemp(scene->folder));
+    scratch_make("scene", scene->folder, sizeof scene->folder);
     snprintf(scene->uri, sizeof scene->uri, "file:%s/store%s%s", scene->folder,
              options[0] != '\0' ? "?" : "", options);
     scene_path(scene, "work", scene->log);
@@ -47,14 +46,6 @@ void scene_open(struct scene *scene, const char *options)
     assert_int_equal(coordctl_call(scene, out, init), 0);
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
-{
-    (void)status;
-    (void)kind;
-    (void)where;
-    return remove(path);
-}
-
 /* Whatever a failed test left: it comes to us, as the subreaper, level by level. */
 void scene_close(struct scene *scene)
 {
@@ -63,7 +54,7 @@ void scene_close(struct scene *scene)
         waitpid(child, NULL, 0);
     }
     munmap(scene->work, sizeof *scene->work);
-    nftw(scene->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_remove(scene->folder);
 }
 
 /* ---------------------------------------------------------------- coordctl */

@@ -4,6 +4,7 @@
 #include "tests/support/file_scene.h"
 
 #include "electors/file.h"
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <dirent.h>
@@ -19,39 +20,18 @@ char path[512]; /* of its file, once it is there */
 int scene_setup(void **state)
 {
     (void)state;
-    snprintf(base, sizeof base, "/tmp/coord-file-XXXXXX");
-    assert_non_null(mkdtemp(base));
+    scratch_make("file", base, sizeof base);
     snprintf(folder, sizeof folder, "%s/election", base);
     snprintf(uri, sizeof uri, "file:%s", folder);
     fleet_init(&fleet, coord_file_elector());
     return 0;
 }
 
-void remove_tree(const char *top)
-{
-    DIR *dir = opendir(top);
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        char inner[512];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        snprintf(inner, sizeof inner, "%s/%s", top, entry->d_name);
-        if (unlink(inner) != 0) {
-            remove_tree(inner);
-        }
-    }
-    if (dir != NULL) {
-        closedir(dir);
-    }
-    rmdir(top);
-}
-
 int scene_teardown(void **state)
 {
     (void)state;
     fleet_fini(&fleet);
-    remove_tree(base);
+    scratch_remove(base);
     return 0;
 }
 

@@ -31,8 +31,6 @@ void find_path(void);
 /** How many files there are in a folder, the hidden ones left out. */
 unsigned files_in(const char *where);
 
-void remove_tree(const char *top);
-
 /** Does its last request have an error? For fleet_until(). */
 bool has_error(void *member);
 

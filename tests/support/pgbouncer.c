@@ -3,6 +3,7 @@
  */
 #include "tests/support/pgbouncer.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <fcntl.h>
@@ -80,8 +81,7 @@ void pgbouncer_start(struct pgbouncer *pooler, const struct postgres_server *ser
 {
     char text[2048];
     memset(pooler, 0, sizeof *pooler);
-    snprintf(pooler->folder, sizeof pooler->folder, "/tmp/coord-pgbouncer-XXXXXX");
-    assert_non_null(mkdtemp(pooler->folder));
+    scratch_make("pgbouncer", pooler->folder, sizeof pooler->folder);
     assert_int_equal(chmod(pooler->folder, 0711), 0);
     postgres_server_give_away(pooler->folder);
     snprintf(text, sizeof text,
@@ -112,6 +112,6 @@ void pgbouncer_stop(struct pgbouncer *pooler)
         kill(pooler->pid, SIGKILL);
         assert_int_equal(waitpid(pooler->pid, NULL, 0), pooler->pid);
         pooler->pid = 0;
-        postgres_server_remove(pooler->folder);
+        scratch_remove(pooler->folder);
     }
 }

@@ -3,10 +3,10 @@
  */
 #include "tests/support/postgres_server.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
@@ -234,8 +234,7 @@ void postgres_server_again(struct postgres_server *server)
 static void make_folder(struct postgres_server *server, const char *const *options)
 {
     memset(server, 0, sizeof *server);
-    snprintf(server->folder, sizeof server->folder, "/tmp/coord-postgres-XXXXXX");
-    assert_non_null(mkdtemp(server->folder));
+    scratch_make("postgres", server->folder, sizeof server->folder);
     assert_int_equal(chmod(server->folder, 0711), 0);
     postgres_server_give_away(server->folder);
     for (size_t i = 0; options != NULL && options[i] != NULL; i++) {
@@ -295,31 +294,11 @@ void postgres_server_end(struct postgres_server *server, int signal_number)
     server->pid = 0;
 }
 
-void postgres_server_remove(const char *folder)
-{
-    DIR *listing = opendir(folder);
-    if (listing == NULL) {
-        return;
-    }
-    for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
-        char path[PATH];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (unlink(path) != 0) {
-            postgres_server_remove(path);
-        }
-    }
-    closedir(listing);
-    rmdir(folder);
-}
-
 void postgres_server_stop(struct postgres_server *server)
 {
     postgres_server_end(server, SIGQUIT);
     if (server->folder[0] != '\0') {
-        postgres_server_remove(server->folder);
+        scratch_remove(server->folder);
         server->folder[0] = '\0';
     }
 }

@@ -95,7 +95,4 @@ void postgres_server_give_away(const char *folder);
 /** A loopback port that was free a moment ago. */
 int postgres_server_free_port(void);
 
-/** Remove a folder with all in it. */
-void postgres_server_remove(const char *folder);
-
 #endif /* TEST_POSTGRES_SERVER_H */

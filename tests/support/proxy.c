@@ -3,6 +3,7 @@
  */
 #include "tests/support/proxy.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <errno.h>
@@ -221,8 +222,7 @@ void proxy_start(struct proxy *proxy, const char *upstream)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memset(proxy, 0, sizeof *proxy);
     snprintf(proxy->upstream, sizeof proxy->upstream, "%s", upstream);
-    snprintf(proxy->folder, sizeof proxy->folder, "/tmp/coord-proxy-XXXXXX");
-    assert_non_null(mkdtemp(proxy->folder));
+    scratch_make("proxy", proxy->folder, sizeof proxy->folder);
     snprintf(proxy->socket, sizeof proxy->socket, "%s/s", proxy->folder);
     snprintf(proxy->uri, sizeof proxy->uri, "redis+unix://%s", proxy->socket);
     snprintf(address.sun_path, sizeof address.sun_path, "%s", proxy->socket);
@@ -252,8 +252,7 @@ void proxy_stop(struct proxy *proxy)
     close(proxy->listener);
     close(proxy->wake[0]);
     close(proxy->wake[1]);
-    unlink(proxy->socket);
-    rmdir(proxy->folder);
+    scratch_remove(proxy->folder);
     pthread_mutex_destroy(&proxy->lock);
 }
 

@@ -3,12 +3,12 @@
  */
 #include "tests/support/redis_server.h"
 
+#include "tests/support/scratch.h"
 #include "tests/support/support.h"
 
 #include <hiredis/hiredis.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -172,8 +172,7 @@ void redis_server_again(struct redis_server *server)
 
 static void make_folder(struct redis_server *server)
 {
-    snprintf(server->folder, sizeof server->folder, "/tmp/coord-redis-XXXXXX");
-    assert_non_null(mkdtemp(server->folder));
+    scratch_make("redis", server->folder, sizeof server->folder);
     snprintf(server->socket, sizeof server->socket, "%s/s", server->folder);
     snprintf(server->uri, sizeof server->uri, "redis+unix://%s", server->socket);
 }
@@ -244,33 +243,10 @@ void redis_server_end(struct redis_server *server)
     end_by(server, SIGTERM);
 }
 
-static void remove_tree(const char *folder)
-{
-    DIR *listing = opendir(folder);
-    if (listing == NULL) {
-        return;
-    }
-    for (struct dirent *entry = readdir(listing); entry != NULL; entry = readdir(listing)) {
-        char path[512];
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (unlink(path) != 0) {
-            remove_tree(path);
-        }
-    }
-    closedir(listing);
-    rmdir(folder);
-}
-
 void redis_server_stop(struct redis_server *server)
 {
     redis_server_kill(server);
-    if (server->folder[0] != '\0') {
-        remove_tree(server->folder);
-        server->folder[0] = '\0';
-    }
+    scratch_remove(server->folder);
 }
 
 struct redisContext *redis_server_connect(const struct redis_server *server)
