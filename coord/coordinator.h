@@ -97,6 +97,7 @@ struct coord_orphan {
     coord_ms deadline;   /* COORD_NEVER: none */
     coord_ms safe_after; /* nobody takes the work before */
     bool open;           /* false: resolved */
+    coord_ms listed;     /* when a leader told it last, as it does each T; 0: none has */
 };
 
 enum coord_event_kind {

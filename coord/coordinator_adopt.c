@@ -62,6 +62,7 @@ static void adopt(struct coord_coordinator *c, const struct coord_message *messa
     struct coord__report *report = c->reports.at[ref];
     report->flags |= COORD__REPORT_SEEN;
     report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT;
+    report->listed_at = c->now;
     if (!newer(report, wire)) {
         return;
     }

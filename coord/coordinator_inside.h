@@ -197,6 +197,7 @@ struct coord__report {
     coord_ms safe_after;
     coord_ms resolved_at;
     coord_ms hinted_at;
+    coord_ms listed_at;           /* by a leader; 0: never */
     enum coord_orphans_kind news; /* what is to be told of it */
 };
 

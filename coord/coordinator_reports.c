@@ -238,6 +238,7 @@ bool coord__report_event(struct coord_coordinator *c, struct coord_event *out)
         if (ours && leading) {
             report->seq = (report->fence == c->fence ? report->seq : c->seq_used) + 1;
             report->fence = c->fence;
+            report->listed_at = c->now;
             append(c, ref);
         } else if (!heard) {
             continue; /* we led when it came up, and do not any more */

@@ -347,6 +347,7 @@ static uint32_t take_part(struct coord_coordinator *c, uint32_t *refs, bool *end
         }
         room -= bytes;
         refs[count++] = ref;
+        report->listed_at = c->now;
         if (report->fence != c->fence) {
             report->fence = c->fence;
             report->seq = c->seq_used + 1;

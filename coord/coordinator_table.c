@@ -209,4 +209,5 @@ void coord__report_show(const struct coord_coordinator *c, const struct coord__r
     out->deadline = report->deadline;
     out->safe_after = report->safe_after;
     out->open = (report->flags & COORD__REPORT_OPEN) != 0;
+    out->listed = report->listed_at;
 }

@@ -36,7 +36,7 @@ static struct coord_member *join(struct coord_runtime *runtime, const char *id, 
     return member;
 }
 
-/* What the leader's table lists as open; `safe`: and may be taken by now. */
+/* What the leader listed as open, in two turns of its table; `safe`: and may be taken by now. */
 static size_t open_work(struct coord_member *observer, bool safe)
 {
     struct coord_member_orphans *orphans = NULL;
@@ -44,7 +44,7 @@ static size_t open_work(struct coord_member *observer, bool safe)
     must(coord_member_orphans(observer, &orphans));
     for (size_t i = 0; i < orphans->count; i++) {
         const struct coord_orphan *o = &orphans->orphan[i];
-        if (o->fence > 0 && (!safe || coord_clock_now() >= o->safe_after)) {
+        if (o->listed + 2000 > coord_clock_now() && (!safe || o->safe_after <= coord_clock_now())) {
             snprintf(work, sizeof work, "%s", o->subscription);
             count++;
         }

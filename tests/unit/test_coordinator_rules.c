@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ * tests/unit/test_coordinator_rules.c - more of the strict rules: what starts anew and what does
+ * not, what is kept, what is said how often, and whose clock counts.
+ */
+#include "tests/unit/fleet.h"
+
+static void test_coordinator_rules__deadlines_of_notices_do_not_start_anew(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    const coord_ms deadline = f.now + 4 * T;
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f.now);
+    run(&f, T);
+    const uint64_t before = coord_coordinator_counts(a->c).anew;
+    f.now += 2 * T; /* all of us were stopped */
+    settle(&f);
+    assert_true(coord_coordinator_counts(a->c).anew > before);
+    run(&f, deadline - f.now - 1);
+    assert_int_equal(seen(a, "OVERRUN b"), 0);
+    run(&f, 2);
+    assert_int_equal(seen(a, "OVERRUN b"), 1);
+    leave_all(&f);
+}
+
+static void test_coordinator_rules__the_dead_are_kept_while_their_work_is_open(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    crash(b);
+    run(&f, 30 * T);
+    assert_int_equal(status_of(a, "b"), COORD_PEER_SILENT);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 1);
+    join(&f, "c", "x");
+    run(&f, 2 * T);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 0);
+    assert_int_equal(status_of(a, "b"), COORD_PEER_UNKNOWN);
+    leave_all(&f);
+}
+
+static void test_coordinator_rules__the_last_word_is_repeated_until_it_comes_back(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f.now + 60 * T, f.now);
+    run(&f, I);
+    b->mute = true; /* what it says is lost */
+    coord_coordinator_finish(b->c, f.now);
+    run(&f, T / 2);
+    assert_false(coord_coordinator_finished(b->c));
+    assert_int_equal(status_of(a, "b"), COORD_PEER_LEAVING);
+    b->mute = false;
+    run(&f, 2 * I);
+    assert_true(coord_coordinator_finished(b->c));
+    assert_int_equal(status_of(a, "b"), COORD_PEER_FINISHED);
+    assert_int_equal(seen(a, "FINISHED b"), 1);
+    leave_all(&f);
+}
+
+static void test_coordinator_rules__no_last_word_when_the_deadline_won(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f.now + T, f.now);
+    run(&f, 2 * T);
+    assert_int_equal(status_of(a, "b"), COORD_PEER_OVERRUN);
+    coord_coordinator_finish(b->c, f.now);
+    run(&f, T / 2);
+    assert_true(coord_coordinator_finished(b->c));
+    assert_int_equal(seen(a, "FINISHED b"), 0);
+    leave_all(&f);
+}
+
+/* The wall clocks are ten minutes wrong, one each way: no instant of a report moves. */
+static void test_coordinator_rules__a_wrong_wall_clock_moves_no_report(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    struct node *o = join(&f, "o", NULL);
+    a->skew_us = INT64_C(600000000);
+    b->skew_us = INT64_C(-600000000);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    const coord_ms deadline = f.now + 5 * T;
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f.now);
+    run(&f, T);
+    assert_int_equal(seen(o, "ORPHAN_OPENED b/x draining"), 1);
+    assert_int_equal(a->last.deadline, deadline);
+    assert_int_equal(o->last.deadline, deadline);
+    assert_int_equal(o->last.safe_after, deadline + T);
+    assert_int_equal(o->last.since, a->last.since);
+    leave_all(&f);
+}
+
+static coord_ms listed(const struct node *node)
+{
+    struct coord_orphan orphan;
+    uint32_t at = 0;
+    assert_true(coord_coordinator_next_orphan(node->c, &at, &orphan));
+    return orphan.listed;
+}
+
+/* A consumer acts only on what the present leader listed within the last T. */
+static void test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    struct node *o = join(&f, "o", NULL);
+    run(&f, 2 * T);
+    crash(b);
+    run(&f, 2 * T);
+    assert_int_equal(listed(o), 0); /* it sees it by itself, and nobody leads */
+    lead(&f, a, 7);
+    run(&f, 5 * T);
+    assert_true(f.now - listed(a) <= T);
+    assert_true(f.now - listed(o) <= T);
+    const coord_ms last = f.now;
+    crash(a);
+    run(&f, 5 * T);
+    assert_true(listed(o) <= last);
+    leave_all(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_coordinator_rules__deadlines_of_notices_do_not_start_anew),
+        cmocka_unit_test(test_coordinator_rules__the_dead_are_kept_while_their_work_is_open),
+        cmocka_unit_test(test_coordinator_rules__the_last_word_is_repeated_until_it_comes_back),
+        cmocka_unit_test(test_coordinator_rules__no_last_word_when_the_deadline_won),
+        cmocka_unit_test(test_coordinator_rules__a_wrong_wall_clock_moves_no_report),
+        cmocka_unit_test(test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
