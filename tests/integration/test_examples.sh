@@ -71,6 +71,10 @@ an_orchestrator_replaces_what_is_gone() {
     grep -q '"orders" is nobody' "$output"
 }
 
+a_bus_of_ones_own_brings_back_what_was_published() {
+    says '^fleet\.heartbeat: alive$' timeout 60 "$examples/own_bus"
+}
+
 unknown_schemes_are_named() {
     refused 'knows memory:, file:' "$examples/embed_blocking" nosuch://x
 }
@@ -81,5 +85,7 @@ check examples__thread_ends_with_a_signal thread_ends_with_a_signal
 check examples__loop_works_while_it_leads loop_works_while_it_leads
 check examples__a_spot_worker_says_its_last_word a_spot_worker_says_its_last_word
 check examples__an_orchestrator_replaces_what_is_gone an_orchestrator_replaces_what_is_gone
+check examples__a_bus_of_ones_own_brings_back_what_was_published \
+    a_bus_of_ones_own_brings_back_what_was_published
 check examples__unknown_schemes_are_named unknown_schemes_are_named
 finish
