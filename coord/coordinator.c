@@ -133,12 +133,17 @@ bool coord__leading(const struct coord_coordinator *c)
 }
 
 /* Our own heartbeat came back within T/2: then the silence of others means something. */
-bool coord__judging(const struct coord_coordinator *c)
+bool coord__judging_at(const struct coord_coordinator *c, coord_ms now)
 {
     if (c->config.observer) {
         return c->connected;
     }
-    return c->echo != COORD_NEVER && c->now <= coord_ms_add(c->echo, c->config.timeout / 2);
+    return c->echo != COORD_NEVER && now <= coord_ms_add(c->echo, c->config.timeout / 2);
+}
+
+bool coord__judging(const struct coord_coordinator *c)
+{
+    return coord__judging_at(c, c->now);
 }
 
 static void start_anew(struct coord_coordinator *c)

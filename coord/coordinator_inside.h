@@ -288,6 +288,7 @@ void coord__refuse(struct coord_coordinator *c, enum coord_refusal why);
 void coord__event(struct coord_coordinator *c, enum coord_event_kind kind, uint32_t peer,
                   coord_ms deadline, bool with_message);
 bool coord__judging(const struct coord_coordinator *c);
+bool coord__judging_at(const struct coord_coordinator *c, coord_ms now);
 void coord__pass(struct coord_coordinator *c, coord_ms now);
 bool coord__leading(const struct coord_coordinator *c);
 uint64_t coord__random(struct coord_coordinator *c);

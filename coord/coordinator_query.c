@@ -137,10 +137,10 @@ bool coord_coordinator_next_orphan(const struct coord_coordinator *coordinator, 
 bool coord_coordinator_judging(const struct coord_coordinator *coordinator, coord_ms now,
                                coord_ms *heard)
 {
-    struct coord_coordinator *c = (struct coord_coordinator *)(uintptr_t)coordinator;
-    coord__pass(c, now);
-    bool judging = coord__judging(c);
-    *heard = judging ? coord_ms_sub(c->now, c->anew) : 0;
+    const struct coord_coordinator *c = coordinator;
+    now = coord_ms_max(now, c->now);
+    bool judging = coord__judging_at(c, now);
+    *heard = judging ? coord_ms_sub(now, c->anew) : 0;
     return judging;
 }
 

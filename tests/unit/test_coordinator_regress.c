@@ -254,6 +254,28 @@ static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_a
     coord_coordinator_free(c);
 }
 
+static void test_coordinator_regress__a_question_does_not_hide_that_we_slept(void **state)
+{
+    (void)state;
+    struct fleet f = {.now = START, .count = 1};
+    struct node *o = &f.node[0];
+    coord_ms heard = 0;
+    struct coord_coordinator_config config = config_of("o", 9);
+    config.observer = true;
+    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
+    coord_coordinator_connected(o->c, true, f.now);
+    struct coord_message message = beat("b", "i1", 1);
+    say(&f, o, &message);
+    (void)coord_coordinator_deadline(o->c);
+    f.now += T / 2;
+    assert_true(coord_coordinator_judging(o->c, f.now, &heard));
+    assert_int_equal(heard, T / 2);
+    f.now += 5 * T; /* stopped, and what was said meanwhile is lost */
+    pull(&f, o);
+    assert_int_equal(seen(o, "SILENT"), 0);
+    leave_all(&f);
+}
+
 /* Places of names, lists and reports are used again, and none is ever two things. */
 static void test_coordinator_regress__lists_that_change_all_the_time_stay_apart(void **state)
 {
@@ -321,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
         cmocka_unit_test(
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+        cmocka_unit_test(test_coordinator_regress__a_question_does_not_hide_that_we_slept),
         cmocka_unit_test(test_coordinator_regress__lists_that_change_all_the_time_stay_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
