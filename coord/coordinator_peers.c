@@ -365,10 +365,22 @@ void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *m
     }
 }
 
+/* A peer without seq says its notice once. One that a newer heartbeat overtook holds all the same
+ * until its deadline, by the peer's own clock; past that it is of an earlier life. */
+static bool was_overtaken(const struct coord__peer *peer, const struct coord_message *message)
+{
+    return message->seq == 0 && peer->seq == 0 && peer->extra != NULL &&
+           peer->extra->newest > message->at_us && peer->extra->newest < message->completion_us;
+}
+
 /* When the time is over that is left by the sender's own clock, from now on. */
-static coord_ms time_up(const struct coord_coordinator *c, const struct coord_message *message)
+static coord_ms time_up(const struct coord_coordinator *c, const struct coord__peer *peer,
+                        const struct coord_message *message)
 {
     int64_t from = message->has_sent_at ? message->sent_at_us : message->at_us;
+    if (was_overtaken(peer, message)) {
+        from = peer->extra->newest;
+    }
     int64_t left = message->completion_us - from;
     return deadline_in(c, left > 0 ? (coord_ms)(left / 1000) : 0);
 }
@@ -388,7 +400,7 @@ void coord__notice(struct coord_coordinator *c, const struct coord_message *mess
     }
     /* From somebody else it says what the peer was told, and not that the peer lives. */
     bool own = message->seq != 0 || peer->seq == 0;
-    if (own && (!fresh(c, ref, message, &content) || !content)) {
+    if (own && (!fresh(c, ref, message, &content) || (!content && !was_overtaken(peer, message)))) {
         return;
     }
     if (new) {
@@ -400,8 +412,10 @@ void coord__notice(struct coord_coordinator *c, const struct coord_message *mess
     if (message->subscriptions.kind == COORD_KIND_ARRAY && message->subscriptions.count > 0) {
         (void)set_list(c, ref, &message->subscriptions);
     }
-    begin_leaving(c, ref, message->intent, time_up(c, message));
-    coord__offer(c, ref, COORD_CAUSE_DRAINING);
+    begin_leaving(c, ref, message->intent, time_up(c, peer, message));
+    if ((peer->flags & COORD__PEER_SILENT) == 0) {
+        coord__offer(c, ref, COORD_CAUSE_DRAINING);
+    }
 }
 
 void coord__finished(struct coord_coordinator *c, const struct coord_message *message)

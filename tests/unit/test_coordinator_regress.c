@@ -254,6 +254,67 @@ static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_a
     coord_coordinator_free(c);
 }
 
+/* The seed library says its notice once; a heartbeat that was made later may come before it. */
+static void test_coordinator_regress__a_notice_that_was_overtaken_still_holds(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    run(&f, T);
+    struct coord_message b = beat("b", NULL, 0);
+    b.at_us = WALL + 2000;
+    say(&f, a, &b);
+    struct coord_message notice = {.type = COORD_MESSAGE_SHUTDOWN, .at_us = WALL};
+    notice.instance_id = coord_text("b", 1);
+    notice.completion_us = WALL + 502 * 1000; /* half a second behind the heartbeat */
+    say(&f, a, &notice);
+    assert_int_equal(status_of(a, "b"), COORD_PEER_LEAVING);
+    struct coord_peer peer;
+    assert_true(coord_coordinator_find_peer(a->c, "b", 1, &peer));
+    assert_int_equal(peer.deadline, f.now + 500);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__a_notice_of_long_ago_does_not(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    run(&f, T);
+    for (int i = 0; i < 3; i++) {
+        struct coord_message b = beat("b", NULL, 0);
+        b.at_us = WALL + i * 1000;
+        say(&f, a, &b);
+    }
+    struct coord_message notice = {.type = COORD_MESSAGE_SHUTDOWN, .at_us = WALL - 9000000};
+    notice.instance_id = coord_text("b", 1);
+    notice.completion_us = WALL - 1000; /* of an earlier life of b, by its own clock */
+    say(&f, a, &notice);
+    assert_int_equal(status_of(a, "b"), COORD_PEER_HEALTHY);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__an_order_to_the_dead_makes_no_drain(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    crash(b);
+    run(&f, 2 * T);
+    assert_int_equal(seen(a, "OPENED b/x silent"), 1);
+    struct coord_message order = {.type = COORD_MESSAGE_SHUTDOWN, .at_us = WALL};
+    order.instance_id = coord_text("b", 1);
+    order.completion_us = WALL + 9000 * INT64_C(1000);
+    say(&f, a, &order);
+    run(&f, I);
+    assert_int_equal(seen(a, "UPDATED"), 0);
+    assert_int_equal(a->last.certainty, COORD_SUSPECTED);
+    leave_all(&f);
+}
+
 static void test_coordinator_regress__a_question_does_not_hide_that_we_slept(void **state)
 {
     (void)state;
@@ -343,6 +404,9 @@ int main(void)
         cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
         cmocka_unit_test(
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+        cmocka_unit_test(test_coordinator_regress__a_notice_that_was_overtaken_still_holds),
+        cmocka_unit_test(test_coordinator_regress__a_notice_of_long_ago_does_not),
+        cmocka_unit_test(test_coordinator_regress__an_order_to_the_dead_makes_no_drain),
         cmocka_unit_test(test_coordinator_regress__a_question_does_not_hide_that_we_slept),
         cmocka_unit_test(test_coordinator_regress__lists_that_change_all_the_time_stay_apart),
     };
