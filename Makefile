@@ -266,8 +266,12 @@ $(BENCHES): $(B)/tests/%: $(B)/obj/tests/%.o $(if $(SUPPORT_SRC),$(B)/tests/libs
 	$(say) LD $@
 	$(call link_test,$(CMOCKA_LIBS))
 
-$(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o \
-    $(B)/libcoord-core.a
+# What looks into a broker is linked with all of them.
+fuzz_broad := $(shell grep -lE '^ *\# *include +"brokers/' $(wildcard tests/fuzz/fuzz_*.c))
+$(foreach name,$(FUZZ_NAMES),$(eval $(B)/tests/fuzz/replay_$(name) $(B)/tests/fuzz/fuzz_$(name): \
+  $(if $(filter %/fuzz_$(name).c,$(fuzz_broad)),$(STATIC),$(B)/libcoord-core.a)))
+
+$(REPLAYS): $(B)/tests/fuzz/replay_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o
 	$(say) LD $@
 	$(call link_test)
 
@@ -278,7 +282,7 @@ $(VECTORS):
 	$(say) LD $@
 	$(call link_test,$(call libs,libcrypto))
 
-$(FUZZERS): $(B)/tests/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libcoord-core.a
+$(FUZZERS): $(B)/tests/fuzz/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o
 	$(say) LD $@
 	$(call link_test,-fsanitize=fuzzer)
 

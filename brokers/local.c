@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * brokers/local.c - the broker's table: a socket that hears, and a look now and then whether it is
  * still there.
- *
- * One datagram: "cob1", the topic's length in two bytes (the high one first), the topic, the bytes.
  */
 #include "brokers/local.h"
 
@@ -16,15 +14,10 @@
 #include <unistd.h>
 
 enum {
-    MARK = 4,
-    HEAD = MARK + 2,
-    FRAME_MAX = HEAD + COORD_BROKER_TOPIC_MAX + COORD_BROKER_MESSAGE_MAX,
     READS = 1024, /* in one go: others of the loop want their turn */
     CHECK = 2000, /* ms between two looks at one's own socket */
     RETRY = 500   /* ms, while there is no folder */
 };
-
-static const unsigned char mark[MARK] = {'c', 'o', 'b', '1'};
 
 struct local {
     struct coord__local_folder folder;
@@ -35,7 +28,7 @@ struct local {
     bool hears; /* something is subscribed to */
     bool more;  /* was left unread */
     coord_ms check_at;
-    unsigned char *frame; /* of FRAME_MAX */
+    unsigned char *frame; /* of COORD__LOCAL_FRAME_MAX and one */
 };
 
 /* ---------------------------------------------------------------- being there */
@@ -117,7 +110,7 @@ static enum coord_err begin(struct coord_broker *broker, const struct coord_brok
     l->post.bytes_max = config->outbox_bytes;
     l->generation = (uint64_t)(uintptr_t)l << 16;
     l->check_at = now; /* the first process() says that it is up */
-    l->frame = malloc(FRAME_MAX + 1);
+    l->frame = malloc(COORD__LOCAL_FRAME_MAX + 1);
     if (l->frame == NULL) {
         return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
     }
@@ -142,18 +135,11 @@ static enum coord_err publish(struct coord_broker *broker, const struct coord_br
                               coord_ms now, struct coord_error *error)
 {
     struct local *l = coord_broker_state(broker);
-    const size_t topic = strlen(what->topic);
     if (l->folder.fd < 0) {
         return COORD_E_BUSY;
     }
-    memcpy(l->frame, mark, MARK);
-    l->frame[MARK] = (unsigned char)(topic >> 8);
-    l->frame[MARK + 1] = (unsigned char)(topic & 0xff);
-    memcpy(l->frame + HEAD, what->topic, topic);
-    if (what->count > 0) {
-        memcpy(l->frame + HEAD + topic, what->bytes, what->count);
-    }
-    if (!coord__local_post_all(&l->post, l->frame, HEAD + topic + what->count, now)) {
+    const size_t count = coord__local_frame_write(what, l->frame);
+    if (!coord__local_post_all(&l->post, l->frame, count, now)) {
         return coord_error_set(error, COORD_E_SYSTEM,
                                "the folder %.200s cannot be read (%s): raise the limit of open "
                                "files, or make it readable",
@@ -176,14 +162,12 @@ static void resubscribe(struct coord_broker *broker, coord_ms now)
 
 static void take_in(struct coord_broker *broker, const unsigned char *frame, size_t count)
 {
-    const size_t topic = count >= HEAD ? (size_t)frame[MARK] << 8 | (size_t)frame[MARK + 1] : 0;
-    if (topic == 0 || topic > count - HEAD || memcmp(frame, mark, MARK) != 0 ||
-        count - HEAD - topic > COORD_BROKER_MESSAGE_MAX) {
+    struct coord__local_frame read;
+    if (!coord__local_frame_read(frame, count, &read)) {
         coord_broker_count_drop(broker, COORD_BROKER_DROP_DAMAGED, 1);
         return;
     }
-    coord_broker_deliver(broker, (const char *)frame + HEAD, topic, frame + HEAD + topic,
-                         count - HEAD - topic);
+    coord_broker_deliver(broker, read.topic, read.topic_bytes, read.bytes, read.count);
 }
 
 static void read_all(struct coord_broker *broker)
@@ -196,11 +180,12 @@ static void read_all(struct coord_broker *broker)
             return;
         }
         /* One byte more than the largest: so a longer one is seen to be cut. */
-        const ssize_t n = recv(l->fd, l->frame, FRAME_MAX + 1, MSG_DONTWAIT | MSG_TRUNC);
+        const ssize_t n =
+            recv(l->fd, l->frame, COORD__LOCAL_FRAME_MAX + 1, MSG_DONTWAIT | MSG_TRUNC);
         if (n < 0) {
             return;
         }
-        if (n > FRAME_MAX) {
+        if (n > COORD__LOCAL_FRAME_MAX) {
             coord_broker_count_drop(broker, COORD_BROKER_DROP_DAMAGED, 1);
         } else {
             take_in(broker, l->frame, (size_t)n);

@@ -19,6 +19,27 @@ enum {
     COORD__LOCAL_FOLDER = 1024 /* a folder's path and the NUL */
 };
 
+/* ---------------------------------------------------------------- datagrams: local_frame.c */
+
+enum {
+    COORD__LOCAL_HEAD = 6, /* "cob1" and the topic's length */
+    COORD__LOCAL_FRAME_MAX = COORD__LOCAL_HEAD + COORD_BROKER_TOPIC_MAX + COORD_BROKER_MESSAGE_MAX
+};
+
+/* What a datagram says; it lies in it. */
+struct coord__local_frame {
+    const char *topic; /* not NUL-terminated */
+    size_t topic_bytes;
+    const unsigned char *bytes;
+    size_t count;
+};
+
+/* @param out room for COORD__LOCAL_FRAME_MAX. @return how many bytes it has. */
+size_t coord__local_frame_write(const struct coord_broker_message *what, unsigned char *out);
+/* @return false: it is not of our form, and out is left alone. */
+bool coord__local_frame_read(const unsigned char *frame, size_t count,
+                             struct coord__local_frame *out);
+
 /* ---------------------------------------------------------------- the folder: local_folder.c */
 
 struct coord__local_folder {
