@@ -60,6 +60,8 @@ static enum coord_err fill_in(struct coord_agent *a, const struct coord_agent_co
     a->lease = config->elector != NULL ? coord_elector_lease(config->elector) : config->lease;
     a->stands = a->lease != NULL && !a->observer;
     a->now = now;
+    a->interval = coordinator.interval > 0 ? coordinator.interval : coordinator.timeout / 4;
+    a->said_at = now;
     a->deadline = COORD_NEVER;
     a->due = true;
     a->quiet = true;
@@ -156,6 +158,7 @@ static bool say(struct coord_agent *a, int64_t wall)
     struct coord_outgoing message;
     bool any = false;
     a->announce = false;
+    a->said_at = a->now;
     while (coord_coordinator_next_message(a->coordinator, a->now, wall, &message)) {
         COORD_IGNORE(publish(a, &message) != COORD_OK, "counted; all that matters is said again");
         any = true;
@@ -276,7 +279,8 @@ bool coord_agent_step(struct coord_agent *agent, coord_ms now, int64_t wall,
     memset(out, 0, sizeof *out);
     a->due = false;
     a->quiet = false;
-    if (a->announce) {
+    /* What is due is said at the end; in a flood, which has none, before it. */
+    if (a->announce || a->now > coord_ms_add(a->said_at, a->interval)) {
         follow_lease(a);
         say(a, wall);
     }

@@ -31,6 +31,9 @@ struct coord_agent {
     bool quiet;     /* every event was pulled, so that a message may be handed in */
     bool handed_in; /* one was, and another may follow */
 
+    coord_ms interval; /* of its heartbeats */
+    coord_ms said_at;  /* all that was due */
+
     enum coord_agent_phase phase;
     bool announce; /* the notice has to get out before anything else is done */
     bool drained;

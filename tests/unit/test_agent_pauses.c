@@ -65,11 +65,49 @@ static void test_agent_pauses__a_bus_that_pushes_what_waited_kills_nobody(void *
     world_end(&w);
 }
 
+static bool rubbish_without_end(void *ctx, struct coord_broker_message *out)
+{
+    *out = (struct coord_broker_message){.topic = ctx, .bytes = "x", .count = 1};
+    return true;
+}
+
+static enum coord_err count_published(void *ctx, const char *topic, const void *bytes, size_t count,
+                                      coord_ms now)
+{
+    (void)ctx;
+    (void)topic;
+    (void)bytes;
+    (void)count;
+    (void)now;
+    return COORD_OK;
+}
+
+static void test_agent_pauses__a_flood_keeps_no_heartbeat_back(void **state)
+{
+    char topic[] = "__eventsource_coordination.heartbeat";
+    struct coord_agent_config config = COORD_AGENT_CONFIG_INIT;
+    struct coord_agent_event event;
+    struct coord_agent *agent = NULL;
+    coord_ms now = AGENT_START;
+    (void)state;
+    config.coordinator.instance_id = "s";
+    config.coordinator.timeout = AGENT_T;
+    config.bus = (struct coord_agent_bus){
+        .publish = count_published, .next = rubbish_without_end, .ctx = topic};
+    assert_int_equal(coord_agent_new(&config, now, &agent, NULL), COORD_OK);
+    for (int i = 0; i < 60; i++, now += 1000) {
+        assert_false(coord_agent_step(agent, now, AGENT_WALL, &event));
+    }
+    assert_true(coord_agent_counts(agent).published >= 12); /* in 16 times T / 4 */
+    coord_agent_free(agent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agent_pauses__an_observer_reads_what_waits_before_it_judges),
         cmocka_unit_test(test_agent_pauses__a_bus_that_pushes_what_waited_kills_nobody),
+        cmocka_unit_test(test_agent_pauses__a_flood_keeps_no_heartbeat_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
