@@ -255,6 +255,10 @@ static void look_at_bus(struct cli_fleet *fleet, coord_ms now)
 {
     struct coord_broker_status status = {.up = false};
     COORD_IGNORE(coord_bus_get_status(fleet->bus, &status) != COORD_OK, "never forked");
+    if (status.ups != fleet->ups) { /* it was down since, and what was said then is lost */
+        coord_coordinator_connected(fleet->coordinator, false, now);
+    }
+    fleet->ups = status.ups;
     coord_coordinator_connected(fleet->coordinator, status.up, now);
     if (!status.up && !fleet->said_down && status.error.code != COORD_OK) {
         cli_say_error(&status.error);

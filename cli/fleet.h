@@ -31,6 +31,7 @@ struct cli_fleet {
     struct cli_table table;                /* of the last CLI_FLEET_TABLE */
     uint64_t least_fence;                  /* what a leader with a lower one tells is passed over */
     bool said_down;
+    uint64_t ups; /* of the bus, when it was looked at last */
 };
 
 /** A list of names, `A,B`, taken apart. */

@@ -235,8 +235,18 @@ enum coord_err coord_agent_take(struct coord_agent *agent, const char *topic, co
 
 static void look_at_connection(struct coord_agent *a)
 {
+    if (!a->observer) {
+        return; /* its own heartbeat tells it */
+    }
     bool connected = a->bus.connected == NULL || a->bus.connected(a->bus.ctx);
-    if (a->observer && connected != a->connected) {
+    uint64_t ups = a->bus.ups != NULL ? a->bus.ups(a->bus.ctx) : a->ups;
+    if (ups != a->ups && connected && a->connected) {
+        /* It was down since the last look, and what was said then is lost. */
+        coord_coordinator_connected(a->coordinator, false, a->now);
+        a->connected = false;
+    }
+    a->ups = ups;
+    if (connected != a->connected) {
         coord_coordinator_connected(a->coordinator, connected, a->now);
         a->connected = connected;
     }

@@ -49,6 +49,9 @@ struct coord_agent_bus {
     /* The oldest message that came in, borrowed until the next call. @return false: none. */
     bool (*next)(void *ctx, struct coord_broker_message *out);
     bool (*connected)(void *ctx); /* NULL: always; only an observer asks */
+    /* How often it came up. More than before: something may have been missed, though it was never
+     * seen down. NULL: that cannot be; only an observer asks. */
+    uint64_t (*ups)(void *ctx);
     void (*process)(void *ctx, coord_ms now);
     coord_ms (*deadline)(void *ctx);
     size_t (*descriptors)(void *ctx, struct coord_descriptor *out);

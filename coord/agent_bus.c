@@ -21,6 +21,13 @@ static bool connected(void *ctx)
     return status.up;
 }
 
+static uint64_t ups(void *ctx)
+{
+    struct coord_broker_status status;
+    coord_broker_get_status(ctx, &status);
+    return status.ups;
+}
+
 static void process(void *ctx, coord_ms now)
 {
     coord_broker_process(ctx, now);
@@ -39,7 +46,7 @@ static size_t descriptors(void *ctx, struct coord_descriptor *out)
 struct coord_agent_bus coord_agent_bus_of(struct coord_broker *broker, bool driven)
 {
     struct coord_agent_bus bus = {
-        .publish = publish, .next = next, .connected = connected, .ctx = broker};
+        .publish = publish, .next = next, .connected = connected, .ups = ups, .ctx = broker};
     if (!driven) {
         bus.process = process;
         bus.deadline = deadline;

@@ -27,6 +27,7 @@ struct coord_agent {
     uint64_t term; /* the latest that was seen */
     bool edge_given;
     bool connected;
+    uint64_t ups;   /* of the bus, when it was looked at last */
     bool due;       /* the host said something, or messages may be waiting still */
     bool quiet;     /* every event was pulled, so that a message may be handed in */
     bool handed_in; /* one was, and another may follow */

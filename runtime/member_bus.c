@@ -48,10 +48,20 @@ bool coord__member_bus_up(const struct coord_member *member)
     return status.up;
 }
 
+static uint64_t ups(void *ctx)
+{
+    struct coord_broker_status status = {.ups = 0};
+    struct coord_broker *broker = broker_of(ctx);
+    if (broker != NULL) {
+        coord_broker_get_status(broker, &status);
+    }
+    return status.ups;
+}
+
 struct coord_agent_bus coord__member_bus(struct coord_member *member)
 {
     return (struct coord_agent_bus){
-        .publish = publish, .next = next, .connected = connected, .ctx = member};
+        .publish = publish, .next = next, .connected = connected, .ups = ups, .ctx = member};
 }
 
 enum coord_err coord__member_join_bus(struct coord_member *member, coord_ms now,
