@@ -182,6 +182,7 @@ void coord_lease_init(struct coord_lease *lease, const struct coord_lease_config
     lease->attempt = 1;
     lease->claim_at = COORD_NEVER;
     lease->last_retry_at = COORD_NEVER;
+    lease->waits_from = COORD_NEVER;
 }
 
 void coord_lease_stand(struct coord_lease *lease, coord_ms now)
@@ -319,10 +320,28 @@ static void give_up_request(struct coord_lease *lease)
     coord_lease_reply(lease, &reply, lease->now);
 }
 
+/*
+ * Whoever is stopped between reading its clock and reading an answer takes the answer for older
+ * than it is. A wait that begins with it begins with the first time that was read afterwards.
+ */
+static void begin_waits(struct coord_lease *lease)
+{
+    if (lease->now <= lease->waits_from) {
+        return;
+    }
+    const coord_ms late = lease->now - lease->waits_from;
+    if (lease->term.state == COORD__TERM_OWED) {
+        lease->term.clear_at = coord_ms_add(lease->term.clear_at, late);
+    }
+    lease->jump_until = coord_ms_add(lease->jump_until, late);
+    lease->waits_from = COORD_NEVER;
+}
+
 void coord__lease_pass_time(struct coord_lease *lease, coord_ms now)
 {
     struct coord__term *term = &lease->term;
     see_time(lease, now);
+    begin_waits(lease);
     if (term->state == COORD__TERM_STARTED && lease->now >= term->soft) {
         coord__lease_begin_stop(lease, COORD_END_UNRENEWED, NULL);
     }
@@ -390,7 +409,7 @@ coord_ms coord_lease_deadline(const struct coord_lease *lease)
     if (term->state != COORD__TERM_NONE && term->state != COORD__TERM_STOPPED) {
         at = coord_ms_min(at, term->hard);
     }
-    return at;
+    return lease->standing ? coord_ms_min(at, coord_ms_add(lease->waits_from, 1)) : at;
 }
 
 /* ---------------------------------------------------------------- what is sent */

@@ -149,6 +149,7 @@ struct coord_lease {
     coord_ms server_at; /* our clock at the sending of that request */
     uint64_t clock_jumps;
     coord_ms jump_until; /* grants before this instant are owed until it */
+    coord_ms waits_from; /* a wait begins with the first time after this; COORD_NEVER: none does */
 
     enum coord_outcome last_outcome; /* of the last ACQUIRE or OBSERVE of the candidacy */
     coord_ms last_retry_at;          /* HELD, RESERVED: when it may fall free */

@@ -45,6 +45,7 @@ static void see_server_clock(struct coord_lease *lease, uint64_t server_us, coor
         if ((server_us - lease->server_us) / 1000 > allowed) {
             lease->clock_jumps++;
             lease->jump_until = coord_ms_add(lease->now, lease->config.timing.lease);
+            lease->waits_from = lease->now;
         }
     }
     lease->server_us = server_us;
@@ -115,6 +116,9 @@ static void granted(struct coord_lease *lease, const struct coord_request *reque
                                  .clear_at = coord_ms_add(lease->now, owed),
                                  .debt = owed,
                                  .renew_at = request->sent + timing->renew};
+    if (owed > 0) {
+        lease->waits_from = lease->now;
+    }
     if (!coord__lease_may_stand(lease)) {
         coord__lease_drop_grant(lease, true);
         return;

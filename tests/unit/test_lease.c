@@ -50,10 +50,12 @@ static void test_lease__an_owed_grant_waits_from_the_reply_and_then_renews(void 
     coord_lease_stand(&b.lease, b.now);
     expect(&b, COORD_VERB_ACQUIRE);
     grant(&b, 10, L);
+    advance(&b); /* to a time that was surely read after the reply */
     const coord_ms clear = b.now + L;
     coord_ms for_ms = 0;
     assert_int_equal(coord_lease_reason(&b.lease, b.now, &for_ms), COORD_REASON_TAKING_OVER);
     assert_int_equal(for_ms, L);
+    expect_nothing(&b);
     while (b.now < clear) {
         advance(&b);
         expect(&b, COORD_VERB_RENEW);

@@ -138,6 +138,27 @@ static void test_lease__of_a_worse_rank_asks_an_open_attempt_again(void **state)
     expect(&b, COORD_VERB_OBSERVE); /* another one was faster: after it the rank counts again */
 }
 
+/* It was stopped between reading its clock and reading the grant: the former leader renewed. */
+static void test_lease__waits_from_a_time_that_was_read_after_the_grant(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, 0, true);
+    coord_lease_stand(&b.lease, b.now);
+    expect(&b, COORD_VERB_ACQUIRE);
+    grant(&b, 7, L);
+    b.now += L / 3; /* that is when it goes on */
+    const coord_ms granted_by = b.now;
+    while (!coord_lease_leading_at(&b.lease, b.now)) {
+        assert_true(b.now < granted_by + 2 * L);
+        if (coord_lease_next(&b.lease, b.now, &b.request)) {
+            renew(&b);
+        }
+        b.now = coord_ms_max(b.now, coord_lease_deadline(&b.lease));
+    }
+    assert_true(b.now >= granted_by + L);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +167,7 @@ int main(void)
         cmocka_unit_test(test_lease__of_a_worse_rank_leads_in_time_after_a_hold_that_was_too_long),
         cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever),
         cmocka_unit_test(test_lease__of_a_worse_rank_asks_an_open_attempt_again),
+        cmocka_unit_test(test_lease__waits_from_a_time_that_was_read_after_the_grant),
         cmocka_unit_test(test_lease__that_holds_nothing_withdraws_without_a_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
