@@ -172,8 +172,8 @@ static bool released(struct coord_election *election, void *ctx)
     const struct coord_lease *lease = election->lease;
     const bool over = lease->term.state == COORD__TERM_NONE && lease->undo_tries == 0 &&
                       lease->request.verb == COORD_VERB_NONE;
-    /* From inside its own callback nobody can wait for the edges. */
-    return over && (!coord_lease_edge_pending(lease) || coord__in_own_callback(election));
+    /* From inside a callback nobody can wait for the edges. */
+    return over && (!coord_lease_edge_pending(lease) || coord__in_a_callback(election->runtime));
 }
 
 enum coord_err coord_election_release(struct coord_election *election, coord_ms timeout,

@@ -304,7 +304,6 @@ void coord_bus_close(struct coord_bus *bus)
     const bool forked = !coord__enter(runtime);
     coord__rider_pin(&bus->rider);
     shut(&bus->rider, forked);
-    bus->rider.pins = forked ? 1 : bus->rider.pins;
     coord__rider_unpin(&bus->rider);
     if (!forked) {
         coord__leave(runtime);

@@ -139,7 +139,8 @@ COORD_API enum coord_err coord_election_withdraw(struct coord_election *election
  * Withdraw, wait for the host's work to end, and resign. No callback of this election begins after
  * it has returned. Where no callback is registered, and explicit_ack is not set, nobody could be
  * told: the call itself acknowledges, so end the work first. From inside a callback of this
- * election it says BUSY without waiting. stand(), wait() and try_acquire() begin anew.
+ * election, or of another one while this one leads, it says BUSY without waiting: the work may
+ * still go on. stand(), wait() and try_acquire() begin anew.
  *
  * @param bound  ms.
  * @param out    written on success; may be NULL.

@@ -167,6 +167,8 @@ bool coord__edge_waits(const struct coord_runtime *runtime);
 /* Tell one edge, unless some thread is telling already. @return false: nothing was told. */
 bool coord__tell_one(struct coord_runtime *runtime);
 bool coord__in_own_callback(const struct coord_election *election);
+/* This thread tells somebody: nobody else can be told anything before it returns. */
+bool coord__in_a_callback(const struct coord_runtime *runtime);
 /* The host's work of a term has ended. */
 void coord__acknowledge(struct coord_election *election, uint64_t term, coord_ms now);
 bool coord__has_callbacks(const struct coord_election *election);

@@ -100,7 +100,7 @@ static void release(struct coord_member *m, bool forked)
         close(m->signal);
     }
     m->signal = -1;
-    if (m->election != NULL && !forked) {
+    if (m->election != NULL) {
         coord__unpin(m->election);
     }
     m->election = NULL;
@@ -139,14 +139,8 @@ void coord_member_close(struct coord_member *member)
     struct coord_runtime *runtime = member->rider.runtime;
     COORD_ASSERT(member->magic == COORD__MEMBER_MAGIC);
     const bool forked = !coord__enter(runtime);
-    if (forked) {
-        member->rider.pins = 0;
-    }
     coord__rider_pin(&member->rider);
     close_rider(&member->rider, forked);
-    if (forked) {
-        member->rider.pins = 1;
-    }
     coord__rider_unpin(&member->rider);
     if (!forked) {
         coord__leave(runtime);

@@ -75,10 +75,10 @@ enum coord_err coord__member_join_bus(struct coord_member *member, coord_ms now,
 void coord__member_leave_bus(struct coord_member *member, bool forked)
 {
     struct coord__rider *rider = rider_of(member);
-    if (member->bus == NULL || forked) {
+    if (member->bus == NULL) {
         return;
     }
-    struct coord_broker *broker = broker_of(member);
+    struct coord_broker *broker = forked ? NULL : broker_of(member);
     for (unsigned type = 0; broker != NULL && type < COORD_MESSAGE_TYPES; type++) {
         const char *topic = coord_agent_topic(member->agent, (enum coord_message_type)type);
         if (topic != NULL) {

@@ -88,7 +88,7 @@ static bool has_left(struct coord__rider *rider, void *ctx)
 {
     const struct coord_member *m = coord__member_of(rider);
     (void)ctx;
-    return m->left && (m->first == NULL || coord__rider_in_own_callback(rider));
+    return m->left && (m->first == NULL || coord__in_a_callback(rider->runtime));
 }
 
 enum coord_err coord_member_wait(struct coord_member *member, coord_ms timeout,

@@ -34,9 +34,7 @@ void coord__rider_leave(struct coord__rider *rider, bool forked)
     for (size_t i = 0; !forked && i < rider->descriptor_count; i++) {
         coord__loop_forget(&runtime->loop, rider->descriptors[i].fd);
     }
-    if (forked) {
-        rider->pins = 0; /* whoever held them lives in the parent */
-    } else {
+    if (!forked) { /* in a child, what other threads of the parent held stays in memory */
         coord__loop_wake(&runtime->loop);
         coord__wake_waiters(runtime);
     }
@@ -69,7 +67,6 @@ void coord__riders_close(struct coord_runtime *runtime, bool forked)
         struct coord__rider *rider = runtime->riders;
         coord__rider_pin(rider);
         rider->ops->close(rider, forked);
-        rider->pins = forked ? 1 : rider->pins;
         coord__rider_unpin(rider);
     }
 }
@@ -197,11 +194,6 @@ void coord__rider_tell(struct coord__rider *rider)
     rider->telling = false;
     coord__rider_unpin(rider);
     coord__wake_waiters(runtime);
-}
-
-bool coord__rider_in_own_callback(const struct coord__rider *rider)
-{
-    return rider->telling && pthread_equal(rider->runtime->teller, pthread_self()) != 0;
 }
 
 /* ---------------------------------------------------------------- waiting */

@@ -58,7 +58,6 @@ void coord__rider_touch(struct coord__rider *rider);
  * it was closed. */
 bool coord__rider_await(struct coord__rider *rider, coord_ms until,
                         bool (*ready)(struct coord__rider *rider, void *ctx), void *ctx);
-bool coord__rider_in_own_callback(const struct coord__rider *rider);
 
 /* ---- for the runtime ---- */
 

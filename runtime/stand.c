@@ -125,6 +125,13 @@ static bool acknowledges_itself(const struct coord_election *election)
     return !election->explicit_ack && !coord__has_callbacks(election);
 }
 
+/* From inside a callback nobody can wait for it to return, nor for others to be told. */
+static bool cannot_wait(const struct coord_election *election)
+{
+    return coord__in_own_callback(election) ||
+           (coord__in_a_callback(election->runtime) && coord_lease_edge_pending(election->lease));
+}
+
 enum coord_err coord_election_stop(struct coord_election *election, coord_ms bound,
                                    enum coord_stop *out)
 {
@@ -141,7 +148,7 @@ enum coord_err coord_election_stop(struct coord_election *election, coord_ms bou
     if (acknowledges_itself(election)) {
         coord__acknowledge(election, election->lease->term.number, now);
     }
-    if (!coord__in_own_callback(election)) {
+    if (!cannot_wait(election)) {
         coord__await(election, coord_ms_add(now, bound), settled, NULL);
         if (election->closed) {
             result = COORD_STOP_LAPSING;

@@ -109,11 +109,14 @@ bool coord_election_remove_leader_change_callback(struct coord_election *electio
 
 /* ---------------------------------------------------------------- telling */
 
+bool coord__in_a_callback(const struct coord_runtime *runtime)
+{
+    return runtime->telling && pthread_equal(runtime->teller, pthread_self()) != 0;
+}
+
 bool coord__in_own_callback(const struct coord_election *election)
 {
-    const struct coord_runtime *runtime = election->runtime;
-    return runtime->telling && runtime->told == election &&
-           pthread_equal(runtime->teller, pthread_self()) != 0;
+    return election->runtime->told == election && coord__in_a_callback(election->runtime);
 }
 
 /* Call all of one kind that were there when the edge was taken. @return true: there was one. */

@@ -120,9 +120,8 @@ enum coord_err coord__end_threads(struct coord_runtime *runtime, coord_ms until)
 /* In a callback or a watchdog, on a helper thread: that cannot end before this call has. */
 static bool is_inside(const struct coord_runtime *runtime)
 {
-    const pthread_t self = pthread_self();
-    const bool telling = runtime->telling && pthread_equal(runtime->teller, self) != 0;
-    return runtime->threads && (telling || pthread_equal(runtime->io_thread, self) != 0);
+    return runtime->threads && (coord__in_a_callback(runtime) ||
+                                pthread_equal(runtime->io_thread, pthread_self()) != 0);
 }
 
 enum coord_err coord_runtime_stop(struct coord_runtime *runtime, coord_ms bound)

@@ -269,6 +269,45 @@ static void test_bus__belongs_to_the_parent_after_a_fork(void **state)
     coord_runtime_free(runtime);
 }
 
+static void fork_and_close(void *ctx, struct coord_bus *bus,
+                           const struct coord_broker_message *message)
+{
+    pid_t *child = ctx;
+    (void)message;
+    *child = fork();
+    if (*child == 0) {
+        coord_bus_close(bus);
+    }
+}
+
+static void test_bus__a_child_may_close_it_inside_the_callback_that_forked_it(void **state)
+{
+    (void)state;
+    pid_t child = -1;
+    int status = 1;
+    struct coord_bus_config config = COORD_BUS_CONFIG_INIT;
+    struct coord_runtime *runtime = new_runtime(false);
+    config.on_message = fork_and_close;
+    config.ctx = &child;
+    struct coord_bus *bus = open_bus(runtime, "memory:", &config);
+    fflush(NULL);
+    publish(bus, "one");
+    const coord_ms guard = coord_clock_now() + GUARD;
+    while (child == -1) {
+        struct pollfd wait = {.fd = coord_runtime_fd(runtime), .events = POLLIN};
+        assert_true(coord_clock_now() < guard);
+        poll(&wait, 1, 10);
+        const enum coord_err rc = coord_runtime_process(runtime);
+        if (child == 0) {
+            coord_runtime_free(runtime);
+            _exit(rc == COORD_E_FORKED ? 0 : 1);
+        }
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    coord_runtime_free(runtime);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_bus__plugs_in_an_applications_own),
         cmocka_unit_test(test_bus__refuses_by_name),
         cmocka_unit_test(test_bus__belongs_to_the_parent_after_a_fork),
+        cmocka_unit_test(test_bus__a_child_may_close_it_inside_the_callback_that_forked_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

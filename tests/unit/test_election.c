@@ -228,6 +228,46 @@ static void test_election__a_question_without_an_answer_is_asked_until_the_time_
     assert_int_equal(coord_election_init_record(f->election, TTL, NULL), COORD_E_NO_ANSWER);
 }
 
+struct others {
+    struct coord_election *release;
+    struct coord_election *stop;
+    enum coord_err code;
+    enum coord_stop how;
+};
+
+static void end_others(void *ctx, struct coord_election *election, bool leading)
+{
+    struct others *others = ctx;
+    (void)election;
+    if (leading) {
+        others->code = coord_election_release(others->release, GUARD, NULL);
+        COORD_IGNORE(coord_election_stop(others->stop, COORD_NEVER, &others->how), "never forked");
+    }
+}
+
+/* Nobody else can be told anything meanwhile: whoever waited for that would wait in vain. */
+static void test_election__others_may_be_ended_inside_a_callback(void **state)
+{
+    struct fixture *f = *state;
+    struct others others = {.code = COORD_E_TIMEOUT, .how = COORD_STOP_RELEASED};
+    f->config.ttl = 60000;
+    open_fake(f);
+    others.release = f->election;
+    open_fake(f);
+    others.stop = f->election;
+    open_fake(f);
+    assert_int_equal(coord_election_on_edge(others.release, on_edge, f), COORD_OK);
+    assert_int_equal(coord_election_on_edge(others.stop, on_edge, f), COORD_OK);
+    assert_int_equal(coord_election_try_acquire(others.release, GUARD, NULL), COORD_OK);
+    assert_int_equal(coord_election_try_acquire(others.stop, GUARD, NULL), COORD_OK);
+    assert_int_equal(coord_election_on_leader_change(f->election, end_others, &others), COORD_OK);
+    assert_int_equal(coord_election_try_acquire(f->election, GUARD, NULL), COORD_OK);
+    assert_int_equal(others.code, COORD_OK);
+    assert_int_equal(others.how, COORD_STOP_BUSY);
+    assert_false(coord_election_is_leader(others.release));
+    assert_true(coord_election_is_leader(f->election));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +281,7 @@ int main(void)
         TEST(test_election__try_acquire_acknowledges_a_term_that_ended),
         TEST(test_election__one_attempt_is_for_one_term),
         TEST(test_election__an_attempt_whose_term_is_over_at_once_is_decided),
+        TEST(test_election__others_may_be_ended_inside_a_callback),
         TEST(test_election__a_question_without_an_answer_is_asked_until_the_time_is_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
