@@ -18,6 +18,14 @@ static bool newer(const struct coord__report *report, const struct coord_report_
     return wire->fence > report->fence || (wire->fence == report->fence && wire->seq > report->seq);
 }
 
+/* A table that came late closed it here, and the leader lists it as it did before. */
+static bool closed_in_error(const struct coord__report *report,
+                            const struct coord_report_wire *wire)
+{
+    return (report->flags & COORD__REPORT_OPEN) == 0 && report->fence != 0 &&
+           wire->fence == report->fence && wire->seq == report->seq;
+}
+
 static void copy_wire(const struct coord_coordinator *c, struct coord__report *report,
                       const struct coord_message *message, const struct coord_report_wire *wire)
 {
@@ -63,7 +71,7 @@ static void adopt(struct coord_coordinator *c, const struct coord_message *messa
     report->flags |= COORD__REPORT_SEEN;
     report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT;
     report->listed_at = c->now;
-    if (!newer(report, wire)) {
+    if (!newer(report, wire) && (resolved || !closed_in_error(report, wire))) {
         return;
     }
     bool open = (report->flags & COORD__REPORT_OPEN) != 0;
@@ -112,6 +120,7 @@ static void take_hint(struct coord_coordinator *c, const struct coord_message *m
 /* Absent from the part of the table that covers it. */
 static void read_absence(struct coord_coordinator *c, const struct coord_message *message)
 {
+    const coord_ms lately = coord_ms_sub(message->timeout, message->interval);
     for (uint32_t ref = 0; ref < c->reports.count; ref++) {
         struct coord__report *report = c->reports.at[ref];
         if (report == NULL) {
@@ -126,7 +135,11 @@ static void read_absence(struct coord_coordinator *c, const struct coord_message
         }
         coord_ms age = coord_ms_sub(c->now, report->since);
         if (message->judging && report->fence != 0 && age < message->heard) {
-            /* The leader has listened since before it came up, and does not list it. */
+            /* The leader has listened since before it came up, and does not list it. One that it
+             * told just now is in the next table, or not: this one may have been overtaken. */
+            if (c->now < coord_ms_add(report->listed_at, lately)) {
+                continue;
+            }
             coord__report_set_open(c, report, false);
             report->news = COORD_ORPHANS_RESOLVED;
             report->flags |= COORD__REPORT_HEARD;

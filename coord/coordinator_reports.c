@@ -81,8 +81,8 @@ static coord_ms safe_after(const struct coord_coordinator *c, const struct coord
     }
     if (cause == COORD_CAUSE_SILENT) {
         /* It may be cut off, and at work until its deadline, if that ever comes. */
-        return coord_ms_max(drained == COORD_NEVER ? 0 : drained,
-                            coord_ms_add(peer->last_heard, timeout * 2));
+        coord_ms heard = coord_ms_max(peer->last_heard, c->anew); /* as its silence counts */
+        return coord_ms_max(drained == COORD_NEVER ? 0 : drained, coord_ms_add(heard, timeout * 2));
     }
     return drained;
 }

@@ -254,6 +254,87 @@ static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_a
     coord_coordinator_free(c);
 }
 
+/* A table in which nothing is open, from the leader of that fence. */
+static void say_empty_table(struct fleet *f, struct node *to, uint64_t fence)
+{
+    static unsigned char empty[8];
+    struct coord_message table = {.type = COORD_MESSAGE_ORPHANS,
+                                  .kind = COORD_ORPHANS_TABLE,
+                                  .fence = fence,
+                                  .at_us = WALL,
+                                  .sent_at_us = WALL,
+                                  .timeout = T,
+                                  .interval = I,
+                                  .judging = true,
+                                  .heard = 100 * T};
+    table.instance_id = coord_text("a", 1);
+    memset(table.last, 0xff, sizeof table.last);
+    assert_int_equal(coord_texts(NULL, 0, empty, sizeof empty, &table.reports), COORD_OK);
+    say(f, to, &table);
+}
+
+/* The bus keeps no order: a table that was said before an opening may come behind it. */
+static void test_coordinator_regress__a_table_that_was_overtaken_closes_nothing(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    struct node *o = join(&f, "o", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    run(&f, T);
+    crash(b);
+    while (seen(o, "ORPHAN_OPENED b/x") == 0) {
+        run(&f, 10);
+    }
+    say_empty_table(&f, o, 7);
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, 1);
+    assert_int_equal(seen(o, "RESOLVED"), 0);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__what_a_table_lists_again_is_open_again(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    struct node *o = join(&f, "o", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    crash(b);
+    run(&f, 3 * T);
+    o->deaf = true;
+    run(&f, T);
+    o->deaf = false;
+    say_empty_table(&f, o, 7); /* very late */
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, 0);
+    run(&f, 2 * T);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 1);
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, 1);
+    leave_all(&f);
+}
+
+static void test_coordinator_regress__after_an_outage_suspected_work_is_not_safe_at_once(
+    void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    a->mute = b->mute = true; /* the bus is down, and b needs long to come back */
+    run(&f, 20 * T);
+    a->mute = false;
+    while (seen(a, "ORPHAN_OPENED b/x silent") == 0) {
+        run(&f, I / 4);
+    }
+    assert_true(a->last.safe_after >= f.now + T - I);
+    leave_all(&f);
+}
+
 /* The seed library says its notice once; a heartbeat that was made later may come before it. */
 static void test_coordinator_regress__a_notice_that_was_overtaken_still_holds(void **state)
 {
@@ -404,6 +485,10 @@ int main(void)
         cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
         cmocka_unit_test(
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+        cmocka_unit_test(test_coordinator_regress__a_table_that_was_overtaken_closes_nothing),
+        cmocka_unit_test(test_coordinator_regress__what_a_table_lists_again_is_open_again),
+        cmocka_unit_test(
+            test_coordinator_regress__after_an_outage_suspected_work_is_not_safe_at_once),
         cmocka_unit_test(test_coordinator_regress__a_notice_that_was_overtaken_still_holds),
         cmocka_unit_test(test_coordinator_regress__a_notice_of_long_ago_does_not),
         cmocka_unit_test(test_coordinator_regress__an_order_to_the_dead_makes_no_drain),
