@@ -3,8 +3,8 @@
 # scripts/python.sh - a Python of 3.13 or later, which tests/interop needs.
 #
 # usage: python.sh find DIR     prints the path of one: $PYTHON, or of the system, or that in DIR
-#        python.sh ensure DIR   the same; where there is none and this is Debian, that of Debian 13 is
-#                               unpacked into DIR. Nothing is installed, and root is not needed
+#        python.sh ensure DIR   the same; where there is none and this is Debian, that of release 13
+#                               is unpacked into DIR: nothing is installed, no root is needed
 #
 # Exit 1 and a sentence: there is none.
 set -eu
@@ -115,5 +115,5 @@ ensure)
     ;;
 *) usage ;;
 esac
-echo "There is no Python 3.13 or later with pip and venv here. Install one, or name it in PYTHON." >&2
+echo "There is no Python 3.13 or later with pip and venv. Install one, or name it in PYTHON." >&2
 exit 1

@@ -172,7 +172,7 @@ def _list(names):
 
 
 class Coordinator:
-    """One of coord's. Messages are bytes, as they are on a bus; times are read when they are needed.
+    """One of coord's. Messages are bytes, as they are on a bus; the time is read when it is needed.
 
     `events` gets what its callbacks are told: a kind, and the message or the id.
     """

@@ -3,9 +3,9 @@
 
 import ctypes
 import os
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, sizeof
+import subprocess
+from ctypes import CFUNCTYPE, POINTER, Structure, byref
 
-NEVER = 2**64 - 1
 OK, NOT_LEADER, TIMEOUT = 0, -24, -26  # of enum coord_err
 REFUSED, RETRY = 2, 3  # of enum coord_error_class
 
@@ -14,7 +14,7 @@ _libraries = [
     ctypes.CDLL(os.path.join(build, name))
     for name in ("libcoord.so", "libcoord-redis.so", "libcoord-postgres.so")
 ]
-coordctl = os.path.join(build, "coordctl")
+program = os.path.join(build, "coordctl")
 
 _size, _pointer, _ms = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_uint64
 
@@ -80,6 +80,12 @@ def call(name, *types, result=ctypes.c_int):
     function = next(getattr(library, name) for library in _libraries if hasattr(library, name))
     function.argtypes, function.restype = types, result
     return function
+
+
+def coordctl(*arguments, given=b""):
+    """Run it to its end. @return what it prints."""
+    command = [program, *arguments]
+    return subprocess.run(command, check=True, input=given, stdout=subprocess.PIPE).stdout
 
 
 error_name = call("coord_err_name", ctypes.c_int, result=ctypes.c_char_p)

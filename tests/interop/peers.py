@@ -61,7 +61,7 @@ async def until(condition):
 
 
 class _Peer:
-    """What both have in common: `heard` counts messages, `refused` names those that were not taken."""
+    """What both have in common: `heard` counts messages, `refused` has what was not taken."""
 
     def __init__(self, form):
         self.form = form

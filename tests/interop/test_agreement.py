@@ -14,14 +14,18 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from eventsource.application.subscriptions import coordination as seed
 
-from peers import TOPICS, CoordPeer, PythonPeer, pack, until
+from compatible import INTENTS
+from peers import CoordPeer, PythonPeer, pack, until
 
 MESSAGES = 400
 HOUR = timedelta(hours=1)
 ABSENT = object()
 UNKNOWN = "cannot be told"
 IDS = ["a", "b", "c", "w/3", "édge 🙂", "both", "", "\x00\"\\/\n", None, 7]
-ODD = [None, True, 3, -1, 2**40, 0.5, 1e-7, -0.0, "3", "", [], [1, None], {}, {"k": {"deep": [0.1]}}]
+ODD = [
+    None, True, 3, -1, 2**40, 0.5, 1e-7, -0.0, "3", "", [], [1, None], {}, {"k": {"deep": [0.1]}},
+]  # fmt: skip
+JUNK = [b"[]", b"null", b"\xc0", b"\x07", b"{", b"\xdf\xff\xff\xff\xff", b"\x81\xa1\xff\xc0"]
 
 
 class Messages:
@@ -57,7 +61,7 @@ class Messages:
         return self.often(text, self.one_of(*odd))
 
     def subscriptions(self):
-        names = [self.one_of("ledger", "audit", "ü", "mail") for _ in range(self.random.randrange(4))]
+        names = self.random.choices(["ledger", "audit", "ü", "mail"], k=self.random.randrange(4))
         return self.often(names, self.one_of(ABSENT, "abc", "ü\n", {"k": 1, "l": 2}, *self.odd))
 
     def odd_or(self, *values):
@@ -76,7 +80,7 @@ class Messages:
     def shutdown(self):
         return {
             "instance_id": self.one_of(*IDS),
-            "intent": self.often(self.one_of(*seed.ShutdownIntent).value, self.one_of("idle", *self.odd)),
+            "intent": self.often(self.one_of(*INTENTS), self.one_of("idle", *self.odd)),
             "initiated_at": self.time(),
             "expected_completion_at": self.time(),
             "subscriptions": self.subscriptions(),
@@ -117,8 +121,7 @@ class Messages:
             return whole[:-1] + b', "instance_id": "twice", "priority": 9}'
         if chance > 0.05:
             return whole
-        junk = [b"[]", b"null", b"\xc0", b"\x07", b"{", b"\xdf\xff\xff\xff\xff", b"\x81\xa1\xff\xc0"]
-        return self.one_of(whole[:-1], whole[1:], whole + b"\x01", whole + b"x", *junk)
+        return self.one_of(whole[:-1], whole[1:], whole + b"\x01", whole + b"x", *JUNK)
 
 
 def told(value):

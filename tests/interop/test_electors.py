@@ -3,24 +3,19 @@
 
 import contextlib
 import itertools
-import subprocess
 
 import pytest
 from eventsource.testing.conformance_ports.coordination import LeaderElectorConformance
 
-import library
 from elector import Elector
+from library import coordctl
 
 _count = itertools.count()
 
 
-def init(*arguments):
-    subprocess.run([library.coordctl, "init", *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
 @pytest.fixture(scope="session")
 def postgres_uri(postgres_server):
-    init("--elector", postgres_server.uri)
+    coordctl("init", "--elector", postgres_server.uri)
     return postgres_server.uri
 
 
@@ -33,7 +28,7 @@ class Conformance(LeaderElectorConformance):
         if not uri.startswith("memory:"):
             # Where a store is new, a leader of before might be unknown to it: one lease is waited.
             # Here nobody can have led.
-            init("--elector", uri, "--name", name)
+            coordctl("init", "--elector", uri, "--name", name)
         return name
 
     @pytest.fixture

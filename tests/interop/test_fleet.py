@@ -9,7 +9,7 @@ import subprocess
 import library
 from peers import GUARD, PythonPeer, until
 
-BEAT_S = 1.0  # of those in Python; an agent's is a quarter of the time-out, which is 15 s on both sides
+BEAT_S = 1.0  # of those in Python; an agent's is a quarter of the time-out, 15 s on both sides
 
 
 class Fleet:
@@ -40,7 +40,7 @@ class Fleet:
 
     async def start(self, *arguments):
         process = await asyncio.create_subprocess_exec(
-            library.coordctl, *arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+            library.program, *arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
         )
         self._running.append(process)
         return process

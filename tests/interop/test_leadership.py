@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Coordinators of both libraries stand in one election of coord, and act only while they lead."""
 
-import asyncio
 import contextlib
-import subprocess
 
 import pytest
 from eventsource.application.subscriptions.coordination import verify_leadership_lease
@@ -14,17 +12,10 @@ from elector import Elector
 from peers import CoordPeer, PythonPeer, until
 
 
-async def coordctl(*arguments):
-    process = await asyncio.create_subprocess_exec(
-        library.coordctl, *arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
-    assert await process.wait() == 0, arguments
-
-
 @pytest.fixture
 async def electors(redis_server):
     """Two candidates of one election; nobody leads yet."""
-    await coordctl("init", "--elector", redis_server.uri, "--name", "leadership")
+    library.coordctl("init", "--elector", redis_server.uri, "--name", "leadership")
     async with (
         contextlib.aclosing(Elector(redis_server.uri, "leadership", "in-c")) as ours,
         contextlib.aclosing(Elector(redis_server.uri, "leadership", "in-python")) as theirs,
@@ -87,7 +78,7 @@ async def test_a_lost_term_is_told_and_nobody_acts_any_more(redis_server, pair, 
         elector.on_leader_change(note)
         assert await elector.try_acquire()
         assert await verify_leadership_lease(elector)
-        await coordctl("step-down", *election)
+        library.coordctl("step-down", *election)
         await until(lambda: seen == [True, False])
         assert not elector.is_leader
         assert not await verify_leadership_lease(elector)

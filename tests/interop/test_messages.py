@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Messages over the channels of a Redis, as JSON and as msgpack, between both libraries."""
 
-import contextlib
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from eventsource.application.subscriptions import coordination as seed
 
-from peers import TOPICS, CoordPeer, PythonPeer, pack, until
+import compatible
+import library
+from peers import TOPICS, CoordPeer, PythonPeer, pack, unpack, until
 
 FORMS = ("json", "msgpack")
 
@@ -133,7 +134,8 @@ async def test_who_falls_silent_is_stale_and_times_out_on_both_sides(pair, form)
         assert await peer.check_timeouts() == silent
         assert [told for kind, told in peer.events if kind == "peer_timeout"] == silent
         assert peer.view() == {
-            "status": {**dict.fromkeys(silent, "stale"), "alive": "healthy", "of tomorrow": "healthy"},
+            "status": dict.fromkeys(silent, "stale")
+            | {"alive": "healthy", "of tomorrow": "healthy"},
             "healthy": 2,
             "draining": [],
             "orphans": {"long silent": ["a", "b"], "just silent": ["c"]},
@@ -151,3 +153,29 @@ async def test_a_shorter_timeout_is_told_while_the_status_says_healthy(redis_ser
             assert await peer.check_timeouts() == ["w"]
             assert peer.view()["status"] == {"w": "healthy"}
             assert peer.view()["orphans"] == {}
+
+
+def test_the_topics_are_the_same():
+    assert compatible.TOPICS == {topic: kind for topic, (kind, _) in TOPICS.items()}
+
+
+def messages_of(peer):
+    yield "heartbeat", peer.create_heartbeat(["ledger", "ü"], 3, 0.1)
+    yield "shutdown", peer.create_shutdown_notification(
+        seed.ShutdownIntent.MAINTENANCE, ["ledger"], 1, 30.0, {"a": [1, None, "x", {"b": 0.5}]}
+    )
+    yield "work_assignment", seed.WorkAssignment(
+        "w", ("ledger",), "in-python", datetime.now(UTC).replace(microsecond=0), -3
+    )
+
+
+def test_coordctl_turns_each_form_into_the_other(form):
+    """What comes of it is the same message for the library, of which every key was kept."""
+    for name, message in messages_of(seed.WorkRedistributionCoordinator("in-python")):
+        packed = pack(form, message.to_dict())
+        as_json = library.coordctl("message", "decode", "--type", name, given=packed)
+        as_msgpack = library.coordctl("message", "encode", "--type", name, given=packed)
+        assert as_msgpack[:1] != b"{"
+        for came in (json.loads(as_json), unpack(as_msgpack)):
+            assert list(came)[: len(message.to_dict())] == list(message.to_dict())
+            assert type(message).from_dict(came) == message
