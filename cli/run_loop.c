@@ -107,7 +107,7 @@ static void say_why(struct cli_run *run, const struct coord_explanation *why)
     } else if (why->reason == COORD_REASON_TAKING_OVER) {
         char time[COORD_DURATION_TEXT_MAX];
         cli_say("taking over %s in %s: nothing proves that an earlier leader has ended; where "
-                "nobody leads, 'coordctl init --name %s' spares the wait",
+                "nobody leads, 'coordctl init --name %s' before the start spares the wait",
                 name, coord_duration_format(why->for_ms, time), name);
     } else {
         cli_say("waiting for %s: %s", name, why->text);

@@ -75,8 +75,8 @@ static int write_sentence(enum coord_reason reason, const struct facts *f, char 
         }
         return snprintf(out, room,
                         "holds it, and waits %s more, as an earlier leader may still work: the "
-                        "store has no proof of its end (init with the name spares the wait when "
-                        "nobody leads)",
+                        "store has no proof of its end (where nobody leads, init with the name "
+                        "before anybody stands spares the wait)",
                         f->time);
     case COORD_REASON_CLAIM_DELAY:
         return snprintf(out, room, "leaves it to those of better rank for %s", f->time);

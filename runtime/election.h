@@ -313,8 +313,8 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_election_ask_step_down(
  * Write a clear record: the operator's word that nobody leads and no earlier term still runs.
  *
  * @param timeout  ms.
- * @return         COORD_OK; BUSY: somebody leads, and is to step down first; TIMEOUT; an error of
- *                 class RETRY or REFUSED; CLOSED; FORKED.
+ * @return         COORD_OK; BUSY: somebody leads, or is about to, and is to end first; TIMEOUT; an
+ *                 error of class RETRY or REFUSED; CLOSED; FORKED.
  * Thread: any.   Blocks: up to timeout.   Allocates: never.
  * Calls back: coord_edge_fn, coord_leader_change_fn.
  * Source: docs/guarantees.md#takeover, tests/contract.

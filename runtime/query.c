@@ -149,6 +149,17 @@ enum coord_err coord_election_observe(struct coord_election *election, coord_ms 
     return rc;
 }
 
+static enum coord_err say_held(const struct coord_election *election, struct coord_error *error)
+{
+    const struct coord_observation *leader = &election->lease->leader;
+    const char *who = leader->identity[0] != '\0' ? leader->identity : "somebody";
+    return coord_error_set(error, COORD_E_BUSY,
+                           leader->taking_over ? "%s takes over %s, and leads when it has waited: "
+                                                 "let it, or end it first"
+                                               : "%s leads %s: have it step down first",
+                           who, election->name);
+}
+
 enum coord_err coord_election_init_record(struct coord_election *election, coord_ms timeout,
                                           struct coord_error *error)
 {
@@ -162,8 +173,7 @@ enum coord_err coord_election_init_record(struct coord_election *election, coord
     enum coord_outcome outcome = COORD_FREE;
     enum coord_err rc = query_patiently(election, &what, until, &outcome, error);
     if (rc == COORD_OK && outcome == COORD_HELD) {
-        rc = coord_error_set(error, COORD_E_BUSY, "%s leads %s: have it step down first",
-                             election->lease->leader.identity, election->name);
+        rc = say_held(election, error);
     }
     coord__unpin(election);
     coord__leave(runtime);

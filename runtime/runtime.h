@@ -25,7 +25,7 @@ struct coord_runtime;
 struct coord_runtime_config {
     size_t size;          /* sizeof(struct coord_runtime_config) */
     struct coord_log log; /* for elections without one of their own. Called with a lock held, on
-                             whatever thread drives: it must not call coord */
+                             whatever thread drives: it must neither call coord nor fork */
 };
 
 #define COORD_RUNTIME_CONFIG_INIT                   \

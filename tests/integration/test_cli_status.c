@@ -240,6 +240,31 @@ static void test_cli_init__is_refused_while_somebody_leads(void **state)
     assert_int_equal(call(scene, "status", NULL, NULL, out), 0);
 }
 
+/* To have it step down would be refused as well: nobody leads. */
+static void test_cli_init__is_refused_while_somebody_takes_over(void **state)
+{
+    const struct scene *scene = *state;
+    struct coordctl run;
+    struct coordctl init;
+    char uri[COORDCTL_PATH];
+    char path[COORDCTL_PATH];
+    char out[COORDCTL_TEXT];
+    snprintf(uri, sizeof uri, "file:%s?coord.ttl=1h", scene_path(scene, "new", path));
+    const char *const arguments[] = {"run",  "--elector", uri,  "--name", "jobs",
+                                     "--id", "heir",      "--", "true",   NULL};
+    const char *const words[] = {"init", "--elector", uri, "--name", "jobs", NULL};
+    coordctl_start(scene, &run, arguments);
+    wait_for_text(run.err, "before the start spares the wait");
+    coordctl_start(scene, &init, words);
+    assert_int_equal(coordctl_wait(&init), 125);
+    coordctl_output(init.err, out);
+    assert_non_null(strstr(out, "heir takes over jobs"));
+    assert_non_null(strstr(out, "end it first"));
+    kill(run.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&run), 128 + SIGTERM);
+    assert_int_equal(coordctl_call(scene, out, words), 0); /* as it was told */
+}
+
 static void test_cli_init__spares_the_wait(void **state)
 {
     const struct scene *scene = *state;
@@ -273,6 +298,7 @@ int main(int argc, char **argv)
         TEST(test_cli_step_down__names_who_stepped_down),
         TEST(test_cli_step_down__who_does_not_listen_is_124),
         TEST(test_cli_init__is_refused_while_somebody_leads),
+        TEST(test_cli_init__is_refused_while_somebody_takes_over),
         TEST(test_cli_init__spares_the_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
