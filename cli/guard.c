@@ -104,13 +104,21 @@ void cli_guard_prolong(struct cli_guard *guard, coord_ms soft, coord_ms hard)
     atomic_store(&guard->page->hard, hard);
 }
 
+/* Process 0 would be all of our own group. */
+static void resume(const struct cli_guard *guard)
+{
+    if (guard->pid > 0) {
+        kill(guard->pid, SIGCONT);
+    }
+}
+
 void cli_guard_stop(struct cli_guard *guard, coord_ms now)
 {
     if (guard->fd >= 0 && atomic_load(&guard->page->soft) > now) {
         const struct cli_guard_order look = {.kind = CLI_GUARD_LOOK};
         atomic_store(&guard->page->soft, now);
         send_order(guard, &look, -1);
-        kill(guard->pid, SIGCONT); /* whoever stopped it: now it has something to do */
+        resume(guard); /* whoever stopped it: now it has something to do */
     }
 }
 
