@@ -39,7 +39,7 @@ struct coord_runtime_config {
  * @param config  borrowed; NULL: the defaults.
  * @param out     written on success; give it back with coord_runtime_free().
  * @param error   filled in on failure; may be NULL.
- * @return        COORD_OK; BAD_ARGUMENT, NO_MEMORY, SYSTEM (descriptors, memory maps). Nothing is
+ * @return        COORD_OK; VERSION_MISMATCH, NO_MEMORY, SYSTEM (descriptors, maps). Nothing is
  *                left behind.
  * Thread: any.   Blocks: never.   Allocates: once.   Calls back: never.
  * Source: docs/guide.md#embedding, tests/unit/test_runtime.c.
