@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* In a process group of its own, with one that is stopped in it. @return what is wrong; 0: nothing. */
+/* In a group of its own, with one that is stopped in it. @return what is wrong; 0: nothing. */
 static int stop_without_a_guardian(void)
 {
     struct cli_guard_page page;
