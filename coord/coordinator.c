@@ -47,6 +47,11 @@ static enum coord_err check(const struct coord_coordinator_config *config, coord
         return coord_error_set(error, COORD_E_BAD_NAME,
                                "the instance id has %zu bytes: use 1 to %d", bytes, COORD_NAME_MAX);
     }
+    if (coord__utf8_span((const unsigned char *)config->instance_id, bytes) != bytes) {
+        return coord_error_set(error, COORD_E_BAD_NAME,
+                               "the instance id is no UTF-8, and the others could not read it: "
+                               "choose another");
+    }
     bool fits = config->timeout > 0 && config->timeout < (coord_ms)1 << 40 && interval > 0 &&
                 interval < config->timeout && interval * 3 + config->tick < config->timeout;
     if (!fits) {

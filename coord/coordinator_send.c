@@ -8,14 +8,15 @@
 
 /* ---- what we are ---- */
 
-/* In the form of our messages, with room for all else that they say. */
+/* In the form of our messages, with room for all else that they say; and others can read it. */
 static bool fits(struct coord_coordinator *c, const struct coord_value *subscriptions)
 {
-    struct coord_writer writer;
     size_t bytes = 0;
-    coord_writer_begin(&writer, c->config.form, c->out, sizeof c->out - 4096);
-    coord_write_value(&writer, subscriptions);
-    return coord_writer_finish(&writer, &bytes) == COORD_OK;
+    struct coord_message trial = {.type = COORD_MESSAGE_HEARTBEAT,
+                                  .instance_id = coord_text(c->id, c->id_bytes),
+                                  .subscriptions = *subscriptions};
+    return coord_message_encode(&trial, c->config.form, c->out, sizeof c->out - 4096, &bytes) ==
+           COORD_OK;
 }
 
 enum coord_err coord_coordinator_serve(struct coord_coordinator *coordinator,
@@ -472,7 +473,11 @@ enum coord_err coord_coordinator_assign(struct coord_coordinator *coordinator, c
     message.subscriptions = *subscriptions;
     message.priority = priority;
     message.fence = c->fence;
-    return form(c, &message, out) ? COORD_OK : COORD_E_LIMIT;
+    out->type = message.type;
+    out->bytes = c->out;
+    enum coord_err rc =
+        coord_message_encode(&message, c->config.form, c->out, sizeof c->out, &out->count);
+    return rc == COORD_E_BAD_MESSAGE ? COORD_E_BAD_ARGUMENT : rc;
 }
 
 enum coord_err coord_coordinator_hand_over(struct coord_coordinator *coordinator,

@@ -169,21 +169,60 @@ static void write_orphans(struct coord_writer *writer, const struct coord_messag
     list(writer, "reports", &message->reports);
 }
 
-static bool known(const struct coord_message *message)
+/* ---- would it be read again? ---- */
+
+static bool readable(const struct coord_value *text, size_t most)
 {
+    if (text->kind != COORD_KIND_TEXT) {
+        return false;
+    }
+    size_t bytes = text->escaped ? coord_view_text(text, NULL, 0) : text->count;
+    /* A view of what was read is UTF-8; one of coord_text() has to be looked at. */
+    return bytes > 0 && bytes <= most &&
+           (text->escaped ||
+            coord__utf8_span((const unsigned char *)text->of.text, bytes) == bytes);
+}
+
+static bool readable_list(const struct coord_value *list)
+{
+    struct coord_walk walk;
+    struct coord_value name;
+    if (list->kind != COORD_KIND_ARRAY) {
+        return true; /* written as an empty one */
+    }
+    bool good = list->count <= COORD_SUBSCRIPTIONS_MAX;
+    coord_walk_begin(list, &walk);
+    while (good && coord_walk_next(&walk, NULL, &name)) {
+        good = readable(&name, COORD_NAME_MAX);
+    }
+    return good;
+}
+
+static bool all_readable(const struct coord_message *message)
+{
+    bool named = message->incarnation.kind == COORD_KIND_TEXT;
+    if (!readable(&message->instance_id, COORD_NAME_MAX) ||
+        (named && !readable(&message->incarnation, COORD_INCARNATION_MAX)) ||
+        !readable_list(&message->subscriptions)) {
+        return false;
+    }
+    return (message->type != COORD_MESSAGE_WORK_ASSIGNMENT ||
+            readable(&message->target, COORD_NAME_MAX)) &&
+           (message->type != COORD_MESSAGE_FINISHED || named);
+}
+
+static bool in_range(const struct coord_message *message)
+{
+    const coord_ms most = (coord_ms)1 << 52; /* as the reader has it */
     return (unsigned)message->intent <= COORD_INTENT_MAINTENANCE &&
-           (unsigned)message->kind <= COORD_ORPHANS_HINT &&
-           message->instance_id.kind == COORD_KIND_TEXT &&
-           (message->type != COORD_MESSAGE_WORK_ASSIGNMENT ||
-            message->target.kind == COORD_KIND_TEXT) &&
-           (message->type != COORD_MESSAGE_FINISHED ||
-            message->incarnation.kind == COORD_KIND_TEXT);
+           (unsigned)message->kind <= COORD_ORPHANS_HINT && message->remaining <= most &&
+           message->timeout <= most && message->interval <= most && message->heard <= most;
 }
 
 enum coord_err coord_message_encode(const struct coord_message *message, enum coord_form form,
                                     void *buffer, size_t room, size_t *bytes)
 {
-    if (!known(message)) {
+    if (!in_range(message) || !all_readable(message)) {
         return COORD_E_BAD_MESSAGE;
     }
     struct coord_writer writer;

@@ -254,6 +254,33 @@ static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_a
     coord_coordinator_free(c);
 }
 
+/* Whose messages nobody can read would be called dead by all, and not know it. */
+static void test_coordinator_regress__what_nobody_could_read_is_refused_at_once(void **state)
+{
+    (void)state;
+    char name[257];
+    static unsigned char buffer[512];
+    const char *names[] = {name};
+    struct coord_value list;
+    struct coord_outgoing out;
+    struct coord_coordinator *c = NULL;
+    struct coord_coordinator_config config = config_of("w\xff", 1);
+    assert_int_equal(coord_coordinator_new(&config, START, &c, NULL), COORD_E_BAD_NAME);
+    config.instance_id = "a";
+    assert_int_equal(coord_coordinator_new(&config, START, &c, NULL), COORD_OK);
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(coord_texts(names, 1, buffer, sizeof buffer, &list), COORD_OK);
+    assert_int_equal(coord_coordinator_serve(c, &list, 0, 0.0), COORD_E_BAD_ARGUMENT);
+    name[0] = '\0';
+    assert_int_equal(coord_texts(names, 1, buffer, sizeof buffer, &list), COORD_OK);
+    assert_int_equal(coord_coordinator_serve(c, &list, 0, 0.0), COORD_E_BAD_ARGUMENT);
+    coord_coordinator_lead(c, true, 7, COORD_NEVER, START);
+    assert_int_equal(coord_coordinator_assign(c, "w\xff", &list, 0, START, WALL, &out),
+                     COORD_E_BAD_ARGUMENT);
+    coord_coordinator_free(c);
+}
+
 /* A table in which nothing is open, from the leader of that fence. */
 static void say_empty_table(struct fleet *f, struct node *to, uint64_t fence)
 {
@@ -485,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
         cmocka_unit_test(
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+        cmocka_unit_test(test_coordinator_regress__what_nobody_could_read_is_refused_at_once),
         cmocka_unit_test(test_coordinator_regress__a_table_that_was_overtaken_closes_nothing),
         cmocka_unit_test(test_coordinator_regress__what_a_table_lists_again_is_open_again),
         cmocka_unit_test(
