@@ -137,6 +137,97 @@ static void test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it(void
     leave_all(&f);
 }
 
+/* Somebody still holds a report that was resolved, and asks. */
+static void test_coordinator_rules__a_hint_of_what_was_resolved_is_answered(void **state)
+{
+    (void)state;
+    static unsigned char list[1024];
+    struct fleet f = {0};
+    struct coord_writer writer;
+    struct coord_report_wire wire = {.since_us = WALL, .safe_after_us = WALL};
+    struct coord_message hint = {.type = COORD_MESSAGE_ORPHANS,
+                                 .kind = COORD_ORPHANS_HINT,
+                                 .fence = 7,
+                                 .at_us = WALL,
+                                 .sent_at_us = WALL};
+    size_t bytes = 0;
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    crash(b);
+    run(&f, 2 * T);
+    join(&f, "c", "x");
+    run(&f, T);
+    assert_int_equal(seen(a, "RESOLVED b/x"), 1);
+    const uint64_t before = a->last.seq;
+    memcpy(wire.id, a->last.report_id, sizeof wire.id);
+    wire.instance_id = coord_text("b", 1);
+    wire.subscription = coord_text("x", 1);
+    coord_writer_begin(&writer, COORD_FORM_MSGPACK, list, sizeof list);
+    coord_write_array(&writer, 1);
+    coord_report_write(&writer, &wire);
+    coord_write_end(&writer);
+    assert_int_equal(coord_writer_finish(&writer, &bytes), COORD_OK);
+    assert_int_equal(coord_view(list, bytes, &hint.reports), COORD_FAULT_NONE);
+    hint.instance_id = coord_text("o", 1);
+    say(&f, a, &hint);
+    run(&f, 1);
+    assert_int_equal(seen(a, "RESOLVED b/x"), 2);
+    assert_int_equal(a->last.seq, before + 1);
+    assert_int_equal(coord_coordinator_counts(a->c).orphans, 0);
+    leave_all(&f);
+}
+
+/* ---- handing leadership over ---- */
+
+struct lead_of {
+    enum coord_err renews;
+    bool leads;
+    unsigned released;
+};
+
+static enum coord_err renew_it(void *ctx)
+{
+    return ((struct lead_of *)ctx)->renews;
+}
+
+static bool leads_it(void *ctx, uint64_t *fence)
+{
+    *fence = 7;
+    return ((struct lead_of *)ctx)->leads;
+}
+
+static enum coord_err release_it(void *ctx)
+{
+    ((struct lead_of *)ctx)->released++;
+    return COORD_OK;
+}
+
+static void test_coordinator_rules__only_who_leads_at_that_instant_hands_over(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct lead_of of = {.renews = COORD_OK, .leads = true};
+    const struct coord_leadership leadership = {
+        .renew = renew_it, .is_leader = leads_it, .release = release_it, .ctx = &of};
+    struct node *a = join(&f, "a", NULL);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now), COORD_E_NOT_LEADER);
+    coord_coordinator_lead(a->c, true, 7, f.now + T, f.now);
+    of.renews = COORD_E_UNREACHABLE;
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now), COORD_E_NOT_LEADER);
+    of.renews = COORD_OK;
+    of.leads = false;
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now), COORD_E_NOT_LEADER);
+    of.leads = true;
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now + T), COORD_E_NOT_LEADER);
+    assert_int_equal(of.released, 0);
+    coord_coordinator_lead(a->c, true, 7, f.now + 3 * T, f.now + T);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now + T), COORD_OK);
+    assert_int_equal(of.released, 1);
+    leave_all(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +237,8 @@ int main(void)
         cmocka_unit_test(test_coordinator_rules__no_last_word_when_the_deadline_won),
         cmocka_unit_test(test_coordinator_rules__a_wrong_wall_clock_moves_no_report),
         cmocka_unit_test(test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it),
+        cmocka_unit_test(test_coordinator_rules__a_hint_of_what_was_resolved_is_answered),
+        cmocka_unit_test(test_coordinator_rules__only_who_leads_at_that_instant_hands_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
