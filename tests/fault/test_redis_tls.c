@@ -223,7 +223,6 @@ static void test_tls__with_a_key_that_needs_a_passphrase_is_refused(void **state
     assert_refused(w, anna, "passphrase");
     dup2(input, STDIN_FILENO);
     close(input);
-    remove_file(w, "locked.pem");
 }
 
 static void test_tls__is_missing_from_a_build_without_it_by_name(void **state)
