@@ -299,8 +299,11 @@ uint32_t coord__peer_add(struct coord_coordinator *c, const char *id, size_t id_
 {
     uint32_t hash = coord__hash(c->config.seed, id, id_bytes);
     if (c->peers.count >= c->config.peers_max) {
-        *why = COORD_REFUSED_PEERS_FULL;
-        return COORD__NO_REF;
+        if (c->peers.dead.first == COORD__NO_REF) {
+            *why = COORD_REFUSED_PEERS_FULL;
+            return COORD__NO_REF;
+        }
+        coord__peer_retire(c, c->peers.dead.first); /* its reports stay */
     }
     uint32_t others = mark_shared(c, id, id_bytes, hash);
     if (others >= c->config.incarnations_max && !make_way(c, id, id_bytes, hash)) {

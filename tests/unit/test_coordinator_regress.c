@@ -254,6 +254,32 @@ static void test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_a
     coord_coordinator_free(c);
 }
 
+static void test_coordinator_regress__the_dead_take_no_place_from_the_living(void **state)
+{
+    (void)state;
+    struct fleet f = {.now = START, .count = 1};
+    struct node *o = &f.node[0];
+    unsigned char buffer[64];
+    struct coord_coordinator_config config = config_of("o", 9);
+    config.observer = true;
+    config.peers_max = 3;
+    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
+    coord_coordinator_connected(o->c, true, f.now);
+    for (char i = 0; i < 9; i++) { /* three at a time, and each lives for less than a T */
+        const char id[] = {'w', (char)('0' + i), '\0'};
+        struct coord_message message = beat_of(id, "i", 1, id, buffer, sizeof buffer);
+        say(&f, o, &message);
+        if (i % 3 == 2) {
+            run(&f, T + I);
+        }
+    }
+    assert_int_equal(refused(o, COORD_REFUSED_PEERS_FULL), 0);
+    assert_int_equal(coord_coordinator_counts(o->c).peers, 3);
+    assert_int_equal(seen(o, "SILENT"), 9);
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, 9); /* what they left is known */
+    leave_all(&f);
+}
+
 /* Whose messages nobody can read would be called dead by all, and not know it. */
 static void test_coordinator_regress__what_nobody_could_read_is_refused_at_once(void **state)
 {
@@ -512,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_coordinator_regress__a_very_long_table_leaves_a_few_parts_at_a_time),
         cmocka_unit_test(
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
+        cmocka_unit_test(test_coordinator_regress__the_dead_take_no_place_from_the_living),
         cmocka_unit_test(test_coordinator_regress__what_nobody_could_read_is_refused_at_once),
         cmocka_unit_test(test_coordinator_regress__a_table_that_was_overtaken_closes_nothing),
         cmocka_unit_test(test_coordinator_regress__what_a_table_lists_again_is_open_again),
