@@ -202,7 +202,7 @@ COORD_API enum coord_err coord_member_look(struct coord_member *member,
                                            struct coord_member_view *out);
 
 /**
- * Who is known. Oneself too, once one's own heartbeat came back.
+ * Who is known, oneself left out.
  *
  * @param out  written on success; give it back with coord_member_peers_free().
  * @return     COORD_OK; NO_MEMORY; FORKED.

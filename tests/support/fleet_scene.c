@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT
+ * tests/support/fleet_scene.c - see fleet_scene.h.
+ */
+#include "tests/support/fleet_scene.h"
+
+#include "tests/support/fleet_hostile.h"
+#include "tests/support/support.h"
+
+#include <signal.h>
+
+enum {
+    STOPPED = 2 /* of the doomed; the rest is killed */
+};
+
+/* ---------------------------------------------------------------- begin and end */
+
+void fleet_scene_begin(struct fleet_scene *scene, const struct fleet_store *store)
+{
+    unsigned others = FLEET_AGENTS - 1 + FLEET_DOOMED + 1;
+    for (unsigned i = 0; i < FLEET_DOOMED; i++) {
+        fleet_process_start(&scene->doomed[i], store, fleet_doomed[i]);
+    }
+    fleet_process_start(&scene->steady, store, "steady");
+    fleet_agents_open(&scene->all, store);
+    scene->all.copied_of = "steady";
+    fleet_agents_until(&scene->all, "everybody sees everybody", fleet_all_see, &others);
+    fleet_agents_until(&scene->all, "a leader", fleet_somebody_leads, NULL);
+    fleet_agents_until(&scene->all, "a heartbeat to copy", fleet_has_beat, NULL);
+}
+
+void fleet_scene_end(struct fleet_scene *scene)
+{
+    for (unsigned i = 0; i < FLEET_DOOMED; i++) {
+        fleet_process_kill(&scene->doomed[i]);
+    }
+    fleet_process_kill(&scene->steady);
+    fleet_agents_close(&scene->all);
+}
+
+/* ---------------------------------------------------------------- hostile bytes */
+
+struct expected {
+    struct coord_coordinator_counts before[FLEET_AGENTS];
+    uint64_t fault[COORD_FAULTS];
+    uint64_t refused[COORD_REFUSALS];
+};
+
+static void publish(struct fleet_scene *scene, struct expected *expected,
+                    const struct fleet_hostile *hostile, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (hostile[i].count > COORD_BROKER_MESSAGE_MAX) {
+            continue; /* no bus of ours carries it */
+        }
+        fleet_agents_publish(&scene->all, hostile[i].type, hostile[i].bytes, hostile[i].count);
+        if (hostile[i].fault != COORD_FAULT_NONE) {
+            expected->fault[hostile[i].fault]++;
+        } else {
+            expected->refused[hostile[i].refusal]++;
+        }
+    }
+}
+
+static bool all_have_counted(struct fleet_agents *all, void *ctx)
+{
+    const struct expected *expected = ctx;
+    bool counted = true;
+    for (unsigned i = 0; counted && i < FLEET_AGENTS; i++) {
+        const struct coord_coordinator_counts now = fleet_agents_view(&all->agent[i]).fleet;
+        const struct coord_coordinator_counts *before = &expected->before[i];
+        for (unsigned k = 0; k < COORD_FAULTS; k++) {
+            counted = counted && now.fault[k] - before->fault[k] >= expected->fault[k];
+        }
+        for (unsigned k = 0; k < COORD_REFUSALS; k++) {
+            counted = counted && now.refused[k] - before->refused[k] >= expected->refused[k];
+        }
+    }
+    return counted;
+}
+
+void fleet_scene_hostile(struct fleet_scene *scene, bool table)
+{
+    static struct expected expected; /* large */
+    struct fleet_hostile hostile[FLEET_HOSTILE_MAX];
+    struct fleet_agents *all = &scene->all;
+    memset(&expected, 0, sizeof expected);
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) {
+        expected.before[i] = fleet_agents_view(&all->agent[i]).fleet;
+    }
+    publish(scene, &expected, hostile, fleet_hostile_bytes(hostile));
+    publish(scene, &expected, hostile, fleet_hostile_replays(all->beat, all->beat_bytes, hostile));
+    if (table) {
+        hostile[0] = fleet_hostile_table();
+        publish(scene, &expected, hostile, 1);
+    }
+    fleet_agents_until(all, "hostile bytes are counted", all_have_counted, &expected);
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) {
+        const struct coord_coordinator_counts now = fleet_agents_view(&all->agent[i]).fleet;
+        for (unsigned k = 0; k < COORD_FAULTS; k++) {
+            assert_int_equal(now.fault[k] - expected.before[i].fault[k], expected.fault[k]);
+        }
+        assert_int_equal(now.peers, expected.before[i].peers);
+        assert_int_equal(now.orphans, expected.before[i].orphans);
+    }
+}
+
+/* ---------------------------------------------------------------- the outage */
+
+void fleet_scene_outage(struct fleet_scene *scene)
+{
+    for (unsigned i = 0; i < STOPPED; i++) {
+        fleet_process_signal(&scene->doomed[i], SIGSTOP);
+    }
+    for (unsigned i = STOPPED; i < FLEET_DOOMED; i++) {
+        fleet_process_kill(&scene->doomed[i]);
+    }
+    scene->kill();
+    fleet_agents_until(&scene->all, "the outage is seen", fleet_all_are_down, NULL);
+    coord_ms over = coord_clock_now() + FLEET_T + FLEET_T / 4;
+    fleet_agents_until(&scene->all, "time passes", fleet_time_is, &over);
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) { /* nor are the doomed: nobody is judged */
+        for (unsigned k = 0; k < FLEET_DOOMED; k++) {
+            assert_int_equal(scene->all.agent[i].news.silent[k], 0);
+        }
+        assert_int_equal(scene->all.agent[i].news.wrongly_silent, 0);
+    }
+}
+
+/* Those who were heard again by one agent after another: what is true of one stays so. */
+struct resumption {
+    coord_ms since;
+    unsigned next;
+};
+
+static bool is_doomed(const char *id)
+{
+    bool doomed = false;
+    for (unsigned i = 0; i < FLEET_DOOMED; i++) {
+        doomed = doomed || strcmp(id, fleet_doomed[i]) == 0;
+    }
+    return doomed;
+}
+
+static bool hears_all(struct fleet_agent *agent, coord_ms since)
+{
+    struct coord_member_peers *peers = NULL;
+    bool hears = true;
+    assert_int_equal(coord_member_peers(agent->member, &peers), COORD_OK);
+    assert_int_equal(peers->count, FLEET_AGENTS - 1 + FLEET_DOOMED + 1);
+    for (size_t i = 0; hears && i < peers->count; i++) {
+        hears = peers->peer[i].last_heard >= since || is_doomed(peers->peer[i].id);
+    }
+    coord_member_peers_free(peers);
+    return hears;
+}
+
+static bool all_hear_all(struct fleet_agents *all, void *ctx)
+{
+    struct resumption *resumption = ctx;
+    while (resumption->next < FLEET_AGENTS &&
+           hears_all(&all->agent[resumption->next], resumption->since)) {
+        resumption->next++;
+    }
+    return resumption->next == FLEET_AGENTS;
+}
+
+void fleet_scene_return(struct fleet_scene *scene)
+{
+    struct resumption resumption = {.since = coord_clock_now()};
+    scene->again();
+    scene->all.pace.last = 0; /* nobody is judged while the server is away */
+    fleet_agents_until(&scene->all, "the bus is back", fleet_all_are_up, NULL);
+    fleet_agents_until(&scene->all, "heartbeats resume", all_hear_all, &resumption);
+}
+
+/* ---------------------------------------------------------------- reports */
+
+static bool all_are_told(struct fleet_agents *all, bool resolved)
+{
+    bool told = true;
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) {
+        const struct fleet_news *news = &all->agent[i].news;
+        for (unsigned k = 0; told && k < FLEET_DOOMED; k++) {
+            told = (resolved ? news->resolved[k] : news->opened[k]) > 0;
+        }
+    }
+    return told;
+}
+
+static bool all_are_opened(struct fleet_agents *all, void *ctx)
+{
+    (void)ctx;
+    return all_are_told(all, false);
+}
+
+static bool all_are_resolved(struct fleet_agents *all, void *ctx)
+{
+    (void)ctx;
+    return all_are_told(all, true);
+}
+
+/* The reports of the doomed that stand open with one of them. */
+static unsigned open_with(struct fleet_agent *agent)
+{
+    struct coord_member_orphans *orphans = NULL;
+    unsigned count = 0;
+    assert_int_equal(coord_member_orphans(agent->member, &orphans), COORD_OK);
+    for (size_t i = 0; i < orphans->count; i++) {
+        const struct coord_orphan *orphan = &orphans->orphan[i];
+        if (is_doomed(orphan->subscription)) {
+            assert_string_equal(orphan->instance_id, orphan->subscription);
+            assert_int_equal(orphan->cause, COORD_CAUSE_SILENT);
+            assert_int_equal(orphan->certainty, COORD_SUSPECTED);
+            assert_true(orphan->fence > 0);
+            count++;
+        }
+    }
+    coord_member_orphans_free(orphans);
+    return count;
+}
+
+static bool late_knows(struct fleet_agents *all, void *ctx)
+{
+    const unsigned *open = ctx;
+    return open_with(&all->late) == *open;
+}
+
+void fleet_scene_reports(struct fleet_scene *scene)
+{
+    unsigned open = FLEET_DOOMED;
+    fleet_agents_until(&scene->all, "the doomed are reported", all_are_opened, NULL);
+    fleet_agents_join_late(&scene->all); /* it knows of them from the leader's table only */
+    fleet_agents_until(&scene->all, "they are on the table", late_knows, &open);
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) {
+        for (unsigned k = 0; k < FLEET_DOOMED; k++) {
+            assert_int_equal(scene->all.agent[i].news.silent[k], 1);
+            assert_int_equal(scene->all.agent[i].news.opened[k], 1);
+            assert_int_equal(scene->all.agent[i].news.resolved[k], 0);
+        }
+        assert_int_equal(open_with(&scene->all.agent[i]), FLEET_DOOMED);
+    }
+}
+
+void fleet_scene_resolution(struct fleet_scene *scene)
+{
+    struct fleet_agent *taker = &scene->all.agent[FLEET_AGENTS / 2];
+    const char *names[FLEET_DOOMED] = {taker->id};
+    unsigned none = 0;
+    unsigned others = FLEET_AGENTS - 1 + STOPPED + 1;
+    for (unsigned i = STOPPED; i < FLEET_DOOMED; i++) {
+        names[1 + i - STOPPED] = fleet_doomed[i];
+    }
+    fleet_agents_serve(taker, names, 1 + FLEET_DOOMED - STOPPED);
+    for (unsigned i = 0; i < STOPPED; i++) {
+        fleet_process_signal(&scene->doomed[i], SIGCONT);
+    }
+    fleet_agents_until(&scene->all, "every report is resolved", all_are_resolved, NULL);
+    fleet_agents_until(&scene->all, "the late one hears it", late_knows, &none);
+    fleet_agents_until(&scene->all, "who lives is well", fleet_all_see, &others);
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) {
+        for (unsigned k = 0; k < FLEET_DOOMED; k++) {
+            assert_int_equal(scene->all.agent[i].news.opened[k], 1);
+            assert_int_equal(scene->all.agent[i].news.resolved[k], 1);
+        }
+        assert_int_equal(open_with(&scene->all.agent[i]), 0);
+    }
+}
+
+/* ---------------------------------------------------------------- the verdict */
+
+void fleet_scene_verdict(struct fleet_scene *scene)
+{
+    const struct fleet_report steady = fleet_process_end(&scene->steady);
+    unsigned wrongly = steady.news.wrongly_silent;
+    unsigned duplicates = steady.news.duplicates;
+    for (unsigned i = 0; i < STOPPED; i++) {
+        const struct fleet_report halted = fleet_process_end(&scene->doomed[i]);
+        wrongly += halted.news.wrongly_silent;
+        duplicates += halted.news.duplicates;
+    }
+    for (unsigned i = 0; i < FLEET_AGENTS; i++) {
+        wrongly += scene->all.agent[i].news.wrongly_silent;
+        duplicates += scene->all.agent[i].news.duplicates;
+    }
+    assert_int_equal(duplicates, 0);
+    if (fleet_pace_is_good(&scene->all.pace) && fleet_pace_is_good(&steady.pace)) {
+        assert_int_equal(wrongly, 0);
+    } else {
+        print_message("not judged: this machine kept the test from running for %llu and %llu ms, "
+                      "and %u deaths were told of those who live\n",
+                      (unsigned long long)scene->all.pace.longest,
+                      (unsigned long long)steady.pace.longest, wrongly);
+    }
+}
