@@ -14,7 +14,6 @@
 #include <sys/types.h>
 
 enum {
-    FLEET_AGENTS = 200,
     FLEET_GUARD_MS = 90000 /* a guard against hanging, no measure of anything */
 };
 

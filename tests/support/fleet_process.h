@@ -6,20 +6,24 @@
 #define TEST_FLEET_PROCESS_H
 
 #include "runtime/member.h"
+#include "tests/support/sanitized.h"
 
 #include <sys/types.h>
 
-/* T of these fleets: so long that a machine which is busy with other things is not silence. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FLEET_T 7000
+/* T of these fleets: so long that a machine which is busy with other things is not silence. A
+ * sanitizer makes each of them dear, and what is said grows with the square of the fleet. */
+#if SANITIZED
+#define FLEET_T      5000
+#define FLEET_AGENTS 50
 #else
-#define FLEET_T 3000
+#define FLEET_T      3000
+#define FLEET_AGENTS 200
 #endif
 
 enum {
     FLEET_ID = 16,
     FLEET_DOOMED = 4, /* ids that may die: "halted-1", "halted-2", "killed-1", "killed-2" */
-    FLEET_TTL = 3000
+    FLEET_TTL = FLEET_T
 };
 
 /** The ids of those that may die; each serves work of its own name. */
