@@ -10,12 +10,14 @@
 enum {
     COORD__MEMBER_MAGIC = 0x6d656d62,
     COORD__MEMBER_SINKS = 8,
-    COORD__MEMBER_EVENTS = 4096 /* that wait for the host */
+    COORD__MEMBER_EVENTS = 4096,        /* that wait for the host */
+    COORD__MEMBER_EVENT_BYTES = 8 << 20 /* of them, with the messages that they show */
 };
 
 /* An event that waits for the host. Its texts and its message lie behind it. */
 struct coord__notice {
     struct coord__notice *next;
+    size_t size;
     struct coord_agent_event event;
     struct coord_event fleet;
     struct coord_message message;
@@ -41,6 +43,7 @@ struct coord_member {
     struct coord__notice *first;
     struct coord__notice *last;
     size_t notices;
+    size_t notice_bytes;
     uint64_t lost_events;
     bool left;
     struct coord_agent_event left_event;

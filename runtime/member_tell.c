@@ -39,19 +39,34 @@ static const char *keep(unsigned char **at, const char *text, size_t bytes)
     return (const char *)kept;
 }
 
-static struct coord__notice *copy_fleet(struct coord_member *m, const struct coord_event *event)
+static void append(struct coord_member *m, struct coord__notice *n)
+{
+    n->next = NULL;
+    if (m->last != NULL) {
+        m->last->next = n;
+    } else {
+        m->first = n;
+    }
+    m->last = n;
+    m->notices++;
+    m->notice_bytes += n->size;
+}
+
+static struct coord__notice *note_fleet(struct coord_member *m, const struct coord_event *event)
 {
     size_t bytes = 0;
     if (event->message != NULL && coord_message_encode(event->message, COORD_FORM_MSGPACK, m->work,
                                                        sizeof m->work, &bytes) != COORD_OK) {
         bytes = 0;
     }
+    const size_t size = sizeof(struct coord__notice) + bytes + event->peer.id_bytes +
+                        event->orphan.instance_id_bytes + event->orphan.subscription_bytes + 3;
     struct coord__notice *n =
-        malloc(sizeof *n + bytes + event->peer.id_bytes + event->orphan.instance_id_bytes +
-               event->orphan.subscription_bytes + 3);
+        m->notice_bytes + size <= COORD__MEMBER_EVENT_BYTES ? malloc(size) : NULL;
     if (n == NULL) {
         return NULL;
     }
+    n->size = size;
     n->fleet = *event;
     n->fleet.message = NULL;
     if (bytes > 0) {
@@ -67,19 +82,32 @@ static struct coord__notice *copy_fleet(struct coord_member *m, const struct coo
         keep(&at, event->orphan.instance_id, event->orphan.instance_id_bytes);
     n->fleet.orphan.subscription =
         keep(&at, event->orphan.subscription, event->orphan.subscription_bytes);
+    append(m, n);
     return n;
 }
 
-static void append(struct coord_member *m, struct coord__notice *n)
+static struct coord__notice *take(struct coord_member *m)
 {
-    n->next = NULL;
-    if (m->last != NULL) {
-        m->last->next = n;
-    } else {
-        m->first = n;
+    struct coord__notice *n = m->first;
+    m->first = n->next;
+    m->last = m->first == NULL ? NULL : m->last;
+    m->notices--;
+    m->notice_bytes -= n->size;
+    return n;
+}
+
+/* Of leaving nothing is lost. Where the host was not told of a notice yet, the newer one counts. */
+static struct coord__notice *note_leaving(struct coord_member *m, enum coord_agent_event_kind kind)
+{
+    if (kind == COORD_AGENT_EVENT_LEAVING && m->last != NULL && m->last->event.kind == kind) {
+        return m->last;
     }
-    m->last = n;
-    m->notices++;
+    struct coord__notice *n = calloc(1, sizeof *n);
+    if (n != NULL) {
+        n->size = sizeof *n;
+        append(m, n);
+    }
+    return n;
 }
 
 void coord__member_note(struct coord_member *member, const struct coord_agent_event *event,
@@ -104,9 +132,9 @@ void coord__member_note(struct coord_member *member, const struct coord_agent_ev
     }
     struct coord__notice *n = NULL;
     if (!fleet) {
-        n = calloc(1, sizeof *n);
+        n = note_leaving(m, event->kind);
     } else if (m->notices < COORD__MEMBER_EVENTS) {
-        n = copy_fleet(m, event->fleet);
+        n = note_fleet(m, event->fleet);
     }
     if (n == NULL) {
         m->lost_events++;
@@ -114,18 +142,13 @@ void coord__member_note(struct coord_member *member, const struct coord_agent_ev
     }
     n->event = *event;
     n->event.fleet = fleet ? &n->fleet : NULL;
-    append(m, n);
 }
 
 void coord__member_forget_notices(struct coord_member *member)
 {
     while (member->first != NULL) {
-        struct coord__notice *n = member->first;
-        member->first = n->next;
-        free(n);
+        free(take(member));
     }
-    member->last = NULL;
-    member->notices = 0;
 }
 
 /* ---------------------------------------------------------------- telling */
@@ -150,10 +173,7 @@ void coord__member_tell(struct coord__rider *rider)
 {
     struct coord_member *m = coord__member_of(rider);
     struct coord_runtime *runtime = rider->runtime;
-    struct coord__notice *n = m->first;
-    m->first = n->next;
-    m->last = m->first == NULL ? NULL : m->last;
-    m->notices--;
+    struct coord__notice *n = take(m);
     coord__leave(runtime);
     m->fn(m->ctx, m, &n->event);
     coord__enter_again(runtime);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/fault/test_fleet_postgres.c - two hundred whole agents over one PostgreSQL, which crashes and
- * comes back; some processes are stopped, some killed, and somebody says what he should not.
+ * tests/fault/test_fleet_postgres.c - two hundred whole agents over one PostgreSQL, which crashes
+ * and comes back; some processes are stopped, some killed, and somebody says what he should not.
  */
 #include "brokers/postgres.h"
 #include "electors/postgres.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/fault/test_fleet_slow_postgres.c - a slow reader on PostgreSQL grows no memory without bound.
- * What it has not read stays in the queue of the server, which can be looked at.
+ * tests/fault/test_fleet_slow_postgres.c - a slow reader on PostgreSQL grows no memory without
+ * bound. What it has not read stays in the queue of the server, which can be looked at.
  */
 #include "brokers/postgres.h"
 #include "tests/support/fleet_slow.h"

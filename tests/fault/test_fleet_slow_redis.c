@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/fault/test_fleet_slow_redis.c - a slow reader on Redis grows no memory without bound: neither
- * its own, nor the server's.
+ * tests/fault/test_fleet_slow_redis.c - a slow reader on Redis grows no memory without bound:
+ * neither its own, nor the server's.
  */
 #include "brokers/redis.h"
 #include "tests/support/fleet_slow.h"

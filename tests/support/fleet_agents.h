@@ -2,8 +2,8 @@
  * tests/support/fleet_agents.h - a fleet over a real server: two hundred whole agents in this
  * process, on one runtime and so on its connections, and more in processes of their own.
  *
- * One loop of the test drives those of this process. Each agent notes what it is told of the others;
- * how long the loop was kept from driving is measured, since who is not driven is not heard.
+ * One loop of the test drives those of this process. Each agent notes what it is told of the
+ * others. How long the loop was kept from driving is measured: who is not driven is not heard.
  */
 #ifndef TEST_FLEET_AGENTS_H
 #define TEST_FLEET_AGENTS_H

@@ -57,10 +57,12 @@ static const struct fleet_hostile lines[] = {
 static struct fleet_hostile long_id(const char *what, size_t bytes, enum coord_message_fault fault)
 {
     static char room[3][FLEET_HOSTILE_BYTES + 128];
+    static const char head[] = "{\"timestamp\":" TIME ",\"instance_id\":\"";
     static unsigned next;
     char *text = room[next++ % 3];
     assert_true(bytes <= FLEET_HOSTILE_BYTES);
-    size_t count = (size_t)sprintf(text, "{\"timestamp\":" TIME ",\"instance_id\":\"");
+    size_t count = sizeof head - 1;
+    memcpy(text, head, count);
     memset(text + count, 'x', bytes);
     count += bytes;
     memcpy(text + count, "\"}", 2);

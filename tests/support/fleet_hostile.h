@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/support/fleet_hostile.h - what should not be on a fleet's topics, each with the reason under
- * which it is to be counted.
+ * tests/support/fleet_hostile.h - what should not be on a fleet's topics, each with the reason
+ * under which it is to be counted.
  */
 #ifndef TEST_FLEET_HOSTILE_H
 #define TEST_FLEET_HOSTILE_H

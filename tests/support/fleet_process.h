@@ -76,8 +76,8 @@ struct fleet_report {
     struct fleet_pace pace;
 };
 
-/** Fork an agent of that id, which stands, and serves work of the same name. Nothing of coord may be
- * open. */
+/** Fork an agent of that id, which stands, and serves work of the same name. Nothing of coord may
+ * be open. */
 void fleet_process_start(struct fleet_process *process, const struct fleet_store *store,
                          const char *id);
 void fleet_process_signal(const struct fleet_process *process, int number);

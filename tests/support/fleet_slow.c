@@ -137,17 +137,22 @@ void fleet_slow_begin_stuck(struct fleet_slow *scene, const struct fleet_store *
     assert_int_equal(coord_runtime_start(scene->slow.runtime, NULL), COORD_OK);
     fleet_slow_recover(scene, 1);
     pthread_mutex_lock(&scene->slow.lock);
+    scene->slow.stuck = true;
     scene->memory = memory_in_use();
     scene->most = scene->memory;
 }
 
 void fleet_slow_unstick(struct fleet_slow *scene)
 {
-    pthread_mutex_unlock(&scene->slow.lock);
+    if (scene->slow.stuck) {
+        scene->slow.stuck = false;
+        pthread_mutex_unlock(&scene->slow.lock);
+    }
 }
 
 void fleet_slow_end(struct fleet_slow *scene)
 {
+    fleet_slow_unstick(scene);
     coord_bus_close(scene->flood);
     scene->flood = NULL;
     close_side(&scene->slow);

@@ -10,10 +10,10 @@
 #include <pthread.h>
 
 enum {
-    FLEET_SLOW_MESSAGES = 240,
-    FLEET_SLOW_BYTES = 60000,     /* of each; 14 MiB in all */
+    FLEET_SLOW_MESSAGES = 400,
+    FLEET_SLOW_BYTES = 60000,     /* of each; 23 MiB in all */
     FLEET_SLOW_KEPT = 256 * 1024, /* what a bus may keep, each way */
-    FLEET_SLOW_MOST = 8 << 20     /* what memory may grow by: that, events that wait, and buffers */
+    FLEET_SLOW_MOST = 12 << 20    /* what memory may grow by: that, events that wait, and buffers */
 };
 
 /** An agent on a runtime of its own. */
@@ -23,6 +23,7 @@ struct fleet_side {
     struct coord_member *member;
     struct fleet_news news;
     pthread_mutex_t lock; /* held by the test: the callback is stuck */
+    bool stuck;
 };
 
 struct fleet_slow {

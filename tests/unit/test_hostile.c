@@ -232,7 +232,7 @@ static void test_hostile__a_message_of_the_future(void **state)
     replays_are_counted("year 9000");
 }
 
-/* A peer is judged by when it was heard, so that a clock which is wrong by millennia does nothing. */
+/* A peer is judged by when it was heard: a clock that is wrong by millennia does nothing. */
 static void test_hostile__a_beat_of_the_future_that_is_new_is_a_beat(void **state)
 {
     struct coord_message m;
