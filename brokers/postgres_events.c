@@ -58,6 +58,18 @@ static void is_set_up(struct coord__bus_session *session, const PGresult *rows, 
     session->why.code = COORD_OK;
 }
 
+/* To notify takes one right, which everybody has unless it was taken away. */
+static struct coord_error refusal_of(const struct coord__postgres_reply *reply)
+{
+    struct coord_error why = reply->error;
+    if (why.code == COORD_E_NO_RIGHT) {
+        coord_error_set(&why, COORD_E_NO_RIGHT,
+                        "PostgreSQL lets this role notify nobody: GRANT EXECUTE ON FUNCTION "
+                        "pg_notify(text, text) TO this role");
+    }
+    return why;
+}
+
 static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_ms now)
 {
     struct coord__bus_session *session = ctx;
@@ -77,7 +89,7 @@ static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_
         session->notified_once = session->notified_once || good;
     }
     if (job.member != NULL) {
-        job.member->refused = reply->error;
+        job.member->refused = refusal_of(reply);
         coord_broker_count_drop(job.member->broker, COORD_BROKER_DROP_REFUSED, good ? 0 : 1);
     }
 }

@@ -13,6 +13,10 @@
     "ACL SETUSER NAME ~coord:* &coord:* +eval +evalsha +get +set +del +pexpire +pttl +time +hset " \
     "+hmget +info +publish +subscribe +unsubscribe"
 
+#define CHANNELS                                                                                \
+    "grant them: ACL SETUSER NAME &PREFIX.* +publish +subscribe +unsubscribe +ping for a bus, " \
+    "&coord:* for an election"
+
 struct meaning {
     const char *words;
     bool anywhere; /* else at the beginning, or behind a dash */
@@ -29,6 +33,8 @@ static const struct meaning meanings[] = {
      "take the password out of the URI, or set one on the server"},
     {"no password is set", true, COORD_E_WRONG_PASSWORD,
      "take the password out of the URI, or set one on the server"},
+    {"access one of the channels", true, COORD_E_NO_RIGHT, CHANNELS}, /* 6, 7.0 */
+    {"access a channel", true, COORD_E_NO_RIGHT, CHANNELS},           /* 7.2 */
     {"NOPERM", false, COORD_E_NO_RIGHT, "grant it: " ACL},
     {"can't run this command", true, COORD_E_NO_RIGHT, "grant it: " ACL},
     {"ACL failure in script", true, COORD_E_NO_RIGHT, "grant it: " ACL},

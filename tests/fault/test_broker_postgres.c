@@ -5,7 +5,7 @@
 #include "brokers/postgres.h"
 
 #include "brokers/postgres_parts.h"
-#include "tests/contract/broker_suite.h"
+#include "tests/contract/broker_weather.h"
 #include "tests/support/postgres_server.h"
 
 #include <signal.h>
@@ -233,6 +233,80 @@ static void test_broker_postgres__many_agents_over_one_session_survive_a_restart
     }
 }
 
+static void server_again(void)
+{
+    postgres_server_again(&server);
+}
+
+static void test_broker_postgres__that_is_down_at_the_start_is_told_once_and_comes(void **state)
+{
+    (void)state;
+    needed();
+    postgres_server_end(&server, SIGQUIT);
+    bus_weather_down_at_start(&world, server_again);
+}
+
+static void use_role(const char *role, const char *database)
+{
+    const char *where = strchr(server.uri, '?'); /* ?host=FOLDER&port=N */
+    assert_non_null(where);
+    snprintf(address, sizeof address, "postgresql://%s@/%s%s", role, database, where);
+}
+
+static void test_broker_postgres__tells_a_wrong_password_once(void **state)
+{
+    (void)state;
+    needed();
+    postgres_server_do(&server, "set password_encryption = 'scram-sha-256'; create role locked "
+                                "login password 'right'");
+    postgres_server_put_in_hba(&server, "local all locked scram-sha-256");
+    use_role("locked:wr0ng-s3cret", "postgres");
+    bus_weather_refused(&world, COORD_E_WRONG_PASSWORD, "PGPASSFILE", "s3cret");
+    use_role("locked", "postgres");
+    bus_weather_refused(&world, COORD_E_WRONG_PASSWORD, "PGPASSFILE", NULL);
+}
+
+static void test_broker_postgres__names_the_right_to_connect(void **state)
+{
+    (void)state;
+    needed();
+    postgres_server_do(&server, "create role outsider login");
+    postgres_server_do(&server, "create database closed");
+    postgres_server_do(&server, "revoke connect on database closed from public");
+    use_role("outsider", "closed");
+    bus_weather_refused(&world, COORD_E_NO_RIGHT, "GRANT CONNECT ON DATABASE", NULL);
+    use_role("outsider", "nowhere");
+    bus_weather_refused(&world, COORD_E_NOT_INITIALISED, "create the database", NULL);
+}
+
+static void test_broker_postgres__needs_no_right_but_to_connect(void **state)
+{
+    (void)state;
+    needed();
+    postgres_server_do(&server, "create role nobody login");
+    use_role("nobody", "postgres");
+    struct bus_side *a = bus_join(&world, 0);
+    bus_say(&world, 0, "hello");
+    bus_until_got(&world, a, 1);
+}
+
+static void test_broker_postgres__names_the_right_to_notify(void **state)
+{
+    (void)state;
+    needed();
+    postgres_server_do(&server, "create role mute login");
+    postgres_server_do(&server, "create database quiet");
+    snprintf(address, sizeof address, "%s", server.uri);
+    use_role("postgres", "quiet");
+    PGconn *conn = PQconnectdb(address);
+    assert_string_equal(postgres_server_try(conn, "revoke execute on function pg_notify(text, "
+                                                  "text) from public"),
+                        "");
+    PQfinish(conn);
+    use_role("mute", "quiet");
+    bus_weather_refused(&world, COORD_E_NO_RIGHT, "GRANT EXECUTE ON FUNCTION", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +319,11 @@ int main(void)
         T(publishes_where_the_database_is_read_only),
         T(refuses_options_that_cannot_work),
         T(many_agents_over_one_session_survive_a_restart),
+        T(that_is_down_at_the_start_is_told_once_and_comes),
+        T(tells_a_wrong_password_once),
+        T(names_the_right_to_connect),
+        T(needs_no_right_but_to_connect),
+        T(names_the_right_to_notify),
     };
     return cmocka_run_group_tests(tests, NULL, end_all);
 }

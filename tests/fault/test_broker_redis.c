@@ -2,7 +2,7 @@
  * tests/fault/test_broker_redis.c - a bus over Redis whose server goes away, is silent or refuses.
  */
 #include "brokers/redis.h"
-#include "tests/contract/broker_suite.h"
+#include "tests/contract/broker_weather.h"
 #include "tests/support/proxy.h"
 #include "tests/support/redis_server.h"
 
@@ -243,6 +243,42 @@ static void test_broker_redis__many_agents_over_one_connection_survive_a_restart
     }
 }
 
+static void server_again(void)
+{
+    redis_server_again(&server);
+}
+
+static void test_broker_redis__that_is_down_at_the_start_is_told_once_and_comes(void **state)
+{
+    (void)state;
+    begin();
+    redis_server_kill(&server);
+    bus_weather_down_at_start(&world, server_again);
+}
+
+static void test_broker_redis__tells_a_wrong_password_once(void **state)
+{
+    char wrong[192];
+    (void)state;
+    begin();
+    redis_server_do(&server, "ACL SETUSER locked on >right allchannels +@all");
+    snprintf(wrong, sizeof wrong, "redis+unix://locked:wr0ng-s3cret@%s", server.socket);
+    address = wrong;
+    bus_weather_refused(&world, COORD_E_WRONG_PASSWORD, "correct user and password", "s3cret");
+}
+
+static void test_broker_redis__names_the_right_to_its_channels(void **state)
+{
+    char limited[192];
+    (void)state;
+    begin();
+    redis_server_do(&server, "ACL SETUSER limited on >word resetchannels &else:* +@all");
+    snprintf(limited, sizeof limited, "redis+unix://limited:word@%s", server.socket);
+    address = limited;
+    bus_weather_refused(&world, COORD_E_NO_RIGHT, "+publish +subscribe +unsubscribe +ping",
+                        "word@");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +292,9 @@ int main(void)
         T(says_which_right_is_missing_and_mends),
         T(is_not_filled_by_what_others_send),
         T(many_agents_over_one_connection_survive_a_restart),
+        T(that_is_down_at_the_start_is_told_once_and_comes),
+        T(tells_a_wrong_password_once),
+        T(names_the_right_to_its_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,30 +214,6 @@ static void test_postgres_roles__settings_of_a_role_change_nothing(void **state)
 
 /* ---------------------------------------------------------------- logins */
 
-static void put_first_in_hba(const char *line)
-{
-    char path[128];
-    char old[16384];
-    const int64_t before = postgres_server_ask(
-        &world_server, "select (extract(epoch from pg_conf_load_time()) * 1000000)::bigint");
-    snprintf(path, sizeof path, "%s/data/pg_hba.conf", world_server.folder);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    const size_t bytes = fread(old, 1, sizeof old, file);
-    fclose(file);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(file, "%s\n", line);
-    assert_int_equal(fwrite(old, 1, bytes, file), bytes);
-    fclose(file);
-    kill(world_server.pid, SIGHUP);
-    /* The server reads it when it gets to it: a reload moves this time. */
-    postgres_server_until(&world_server,
-                          "select (extract(epoch from pg_conf_load_time()) * 1000000)::bigint > "
-                          "%" PRId64,
-                          before);
-}
-
 static void test_postgres_roles__a_wrong_password_is_told_and_not_repeated(void **state)
 {
     (void)state;
@@ -246,7 +222,7 @@ static void test_postgres_roles__a_wrong_password_is_told_and_not_repeated(void 
     postgres_server_do(&world_server, "set password_encryption = 'scram-sha-256'; create role "
                                       "locked login password 'right'");
     grant_elector("locked");
-    put_first_in_hba("local all locked scram-sha-256");
+    postgres_server_put_in_hba(&world_server, "local all locked scram-sha-256");
     w.wish.uri = uri_of("locked:wr0ng-s3cret", "postgres");
     struct candidate *a = world_join(&w);
     candidate_stand(a);
@@ -269,7 +245,7 @@ static void test_postgres_roles__a_server_that_wants_tls_says_so(void **state)
     struct world w;
     world_open(&w, "tls");
     postgres_server_do(&world_server, "create role secure login");
-    put_first_in_hba("hostnossl all secure 127.0.0.1/32 reject");
+    postgres_server_put_in_hba(&world_server, "hostnossl all secure 127.0.0.1/32 reject");
     w.wish.uri = tcp_uri_of("secure");
     struct candidate *a = world_join(&w);
     candidate_stand(a);

@@ -10,7 +10,8 @@
 #include <stddef.h>
 
 #if SANITIZED
-#include <sanitizer/allocator_interface.h>
+/* As <sanitizer/allocator_interface.h> has it, which does not come with every gcc. */
+size_t __sanitizer_get_current_allocated_bytes(void);
 
 static inline size_t memory_in_use(void)
 {

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
@@ -395,6 +396,30 @@ void postgres_server_until(const struct postgres_server *server, const char *for
         nap();
     }
     PQfinish(conn);
+}
+
+void postgres_server_put_in_hba(const struct postgres_server *server, const char *line)
+{
+    char path[PATH];
+    char old[16384];
+    const int64_t before = postgres_server_ask(
+        server, "select (extract(epoch from pg_conf_load_time()) * 1000000)::bigint");
+    snprintf(path, sizeof path, "%s/data/pg_hba.conf", server->folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    const size_t bytes = fread(old, 1, sizeof old, file);
+    fclose(file);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file, "%s\n", line);
+    assert_int_equal(fwrite(old, 1, bytes, file), bytes);
+    fclose(file);
+    kill(server->pid, SIGHUP);
+    /* The server reads it when it gets to it: a reload moves this time. */
+    postgres_server_until(server,
+                          "select (extract(epoch from pg_conf_load_time()) * 1000000)::bigint > "
+                          "%" PRId64,
+                          before);
 }
 
 /* ---------------------------------------------------------------- the log */

@@ -77,6 +77,9 @@ const char *postgres_server_try(PGconn *conn, const char *format, ...)
 void postgres_server_until(const struct postgres_server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** Put a line before all others of pg_hba.conf, and wait until the server has read it. */
+void postgres_server_put_in_hba(const struct postgres_server *server, const char *line);
+
 /** How long the server's log is, to look later at what was added. */
 size_t postgres_server_log_size(const struct postgres_server *server);
 
