@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/contract/broker_weather.h - what every bus over a server does when the server cannot be had.
+ * tests/contract/broker_weather.h - what every bus over a server does when the server cannot be
+ * had.
  */
 #ifndef COORD_TESTS_BROKER_WEATHER_H
 #define COORD_TESTS_BROKER_WEATHER_H
