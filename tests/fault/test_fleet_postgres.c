@@ -59,6 +59,7 @@ static void test_fleet_postgres__loses_nobody_over_a_restart(void **state)
     fleet_scene_reports(&scene);
     fleet_scene_hostile(&scene, true);
     fleet_scene_resolution(&scene);
+    fleet_scene_departure(&scene);
     fleet_scene_verdict(&scene);
 }
 

@@ -9,7 +9,9 @@
 #include <signal.h>
 
 enum {
-    STOPPED = 2 /* of the doomed; the rest is killed */
+    STOPPED = 2, /* of the doomed; the rest is killed */
+    LEAVES = 5,  /* the first who leaves in order */
+    LEAVERS = 5
 };
 
 /* ---------------------------------------------------------------- begin and end */
@@ -263,6 +265,49 @@ void fleet_scene_resolution(struct fleet_scene *scene)
             assert_int_equal(scene->all.agent[i].news.resolved[k], 1);
         }
         assert_int_equal(open_with(&scene->all.agent[i]), 0);
+    }
+}
+
+/* ---------------------------------------------------------------- departure */
+
+static bool all_have_left(struct fleet_agents *all, void *ctx)
+{
+    bool left = true;
+    (void)ctx;
+    for (unsigned i = LEAVES; left && i < LEAVES + LEAVERS; i++) {
+        left = fleet_agents_view(&all->agent[i]).phase == COORD_AGENT_LEFT;
+    }
+    return left;
+}
+
+static bool all_are_offered(struct fleet_agents *all, void *ctx)
+{
+    struct coord_member_orphans *orphans = NULL;
+    unsigned finished = 0;
+    (void)ctx;
+    assert_int_equal(coord_member_orphans(all->late.member, &orphans), COORD_OK);
+    for (size_t i = 0; i < orphans->count; i++) {
+        finished += orphans->orphan[i].cause == COORD_CAUSE_FINISHED ? 1 : 0;
+    }
+    coord_member_orphans_free(orphans);
+    return finished == LEAVERS;
+}
+
+void fleet_scene_departure(struct fleet_scene *scene)
+{
+    struct coord_agent_event left;
+    for (unsigned i = LEAVES; i < LEAVES + LEAVERS; i++) {
+        assert_int_equal(coord_member_leave(scene->all.agent[i].member, COORD_INTENT_MAINTENANCE,
+                                            FLEET_GUARD_MS),
+                         COORD_OK);
+    }
+    fleet_agents_until(&scene->all, "they have left", all_have_left, NULL);
+    fleet_agents_until(&scene->all, "their work is offered", all_are_offered, NULL);
+    for (unsigned i = LEAVES; i < LEAVES + LEAVERS; i++) {
+        assert_int_equal(coord_member_wait(scene->all.agent[i].member, FLEET_GUARD_MS, &left),
+                         COORD_OK);
+        assert_true(left.drained);
+        assert_true(left.heard);
     }
 }
 

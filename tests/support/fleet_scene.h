@@ -36,6 +36,9 @@ void fleet_scene_reports(struct fleet_scene *scene);
 /** The stopped go on, the work of the killed is taken: every report is resolved. */
 void fleet_scene_resolution(struct fleet_scene *scene);
 
+/** Some leave in order: their work is reported as finished. */
+void fleet_scene_departure(struct fleet_scene *scene);
+
 /** Nobody who lived was ever called dead, by anybody. */
 void fleet_scene_verdict(struct fleet_scene *scene);
 
