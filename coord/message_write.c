@@ -300,8 +300,20 @@ static bool is_container(const struct coord_value *value)
     return value->kind == COORD_KIND_ARRAY || value->kind == COORD_KIND_MAP;
 }
 
+/* A list of names, which stands in the same form already. */
+static bool is_as_written(const struct coord_writer *writer, const struct coord_value *value)
+{
+    return value->kind == COORD_KIND_ARRAY && value->form == COORD_FORM_MSGPACK &&
+           writer->form == COORD_FORM_MSGPACK && writer->depth < COORD_VIEW_DEPTH_MAX &&
+           coord__msgpack_names(value, UINT8_MAX);
+}
+
 void coord_write_value(struct coord_writer *writer, const struct coord_value *value)
 {
+    if (is_as_written(writer, value)) {
+        coord__put(writer, value->at, value->bytes);
+        return;
+    }
     struct coord_walk walks[COORD_VIEW_DEPTH_MAX];
     unsigned depth = 0;
     write_head(writer, value);

@@ -57,10 +57,16 @@ static int64_t year_start(int year)
     return before * 365 + before / 4 - before / 100 + before / 400 - 719162;
 }
 
-static int64_t day_number(int year, int month, int day)
+/* From the first of January to the first of the month. */
+static int days_before(int year, int month)
 {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-    return year_start(year) + before[month - 1] + (month > 2 && leap(year) ? 1 : 0) + day - 1;
+    return before[month - 1] + (month > 2 && leap(year) ? 1 : 0);
+}
+
+static int64_t day_number(int year, int month, int day)
+{
+    return year_start(year) + days_before(year, month) + day - 1;
 }
 
 /* 0 is Monday. */
@@ -360,58 +366,67 @@ bool coord_time_text_parse(const char *text, size_t bytes, struct coord_time *ou
 
 /* ---- writing ---- */
 
-static char *put(char *out, int64_t value, int width)
+/* Two digits. */
+static char *put_pair(char *out, int value)
 {
-    for (int i = width - 1; i >= 0; i--) {
-        out[i] = (char)('0' + value % 10);
-        value /= 10;
-    }
-    return out + width;
+    out[0] = (char)('0' + value / 10);
+    out[1] = (char)('0' + value % 10);
+    return out + 2;
+}
+
+static char *put_micros(char *out, int micros)
+{
+    out = put_pair(out, micros / 10000);
+    out = put_pair(out, micros / 100 % 100);
+    return put_pair(out, micros % 100);
 }
 
 static char *put_date(char *out, int64_t day)
 {
-    /* No year is longer than 366 days, so the estimate is at most a few years too low. */
-    int year = (int)((day + 719162) / 366 + 1);
+    /* The mean year of 400, so the estimate is at most one off. */
+    int year = (int)((day + 719162) * 400 / 146097) + 1;
+    while (year_start(year) > day) {
+        year--;
+    }
     while (year_start(year + 1) <= day) {
         year++;
     }
-    int64_t left = day - year_start(year);
-    int month = 1;
-    while (left >= month_days(year, month)) {
-        left -= month_days(year, month);
+    int left = (int)(day - year_start(year));
+    int month = left / 31 + 1; /* no month is longer; this one is at most one too early */
+    while (month < 12 && left >= days_before(year, month + 1)) {
         month++;
     }
-    out = put(out, year, 4);
+    out = put_pair(out, year / 100);
+    out = put_pair(out, year % 100);
     *out++ = '-';
-    out = put(out, month, 2);
+    out = put_pair(out, month);
     *out++ = '-';
-    return put(out, left + 1, 2);
+    return put_pair(out, left - days_before(year, month) + 1);
 }
 
-static char *put_clock(char *out, int64_t us)
+static char *put_clock(char *out, int seconds)
 {
-    int64_t seconds = us / SECOND_US;
-    out = put(out, seconds / 3600, 2);
+    out = put_pair(out, seconds / 3600);
     *out++ = ':';
-    out = put(out, seconds / 60 % 60, 2);
+    out = put_pair(out, seconds / 60 % 60);
     *out++ = ':';
-    return put(out, seconds % 60, 2);
+    return put_pair(out, seconds % 60);
 }
 
 static char *put_offset(char *out, int64_t offset_us)
 {
     int64_t size = offset_us < 0 ? -offset_us : offset_us;
+    const int seconds = (int)(size / SECOND_US);
     *out++ = offset_us < 0 ? '-' : '+';
-    out = put(out, size / (3600 * SECOND_US), 2);
+    out = put_pair(out, seconds / 3600);
     *out++ = ':';
-    out = put(out, size / (60 * SECOND_US) % 60, 2);
+    out = put_pair(out, seconds / 60 % 60);
     if (size % (60 * SECOND_US) != 0) {
         *out++ = ':';
-        out = put(out, size / SECOND_US % 60, 2);
+        out = put_pair(out, seconds % 60);
         if (size % SECOND_US != 0) {
             *out++ = '.';
-            out = put(out, size % SECOND_US, 6);
+            out = put_micros(out, (int)(size % SECOND_US));
         }
     }
     return out;
@@ -424,10 +439,10 @@ static size_t write_time(const struct coord_time *time, bool fraction, char *out
     int64_t us = since_first % DAY_US;
     char *at = put_date(out, day);
     *at++ = 'T';
-    at = put_clock(at, us);
+    at = put_clock(at, (int)(us / SECOND_US));
     if (fraction || us % SECOND_US != 0) {
         *at++ = '.';
-        at = put(at, us % SECOND_US, 6);
+        at = put_micros(at, (int)(us % SECOND_US));
     }
     if (!time->naive) {
         at = put_offset(at, time->offset_us);

@@ -166,6 +166,105 @@ static double handle_hot(struct coord_coordinator *c, double *floor)
     return best;
 }
 
+/* ---- writing ---- */
+
+struct fixed {
+    char bytes[1024];
+    size_t used;
+};
+
+static int put(void *ctx, const char *bytes, size_t count)
+{
+    struct fixed *out = ctx;
+    if (count > sizeof out->bytes - out->used) {
+        return -1;
+    }
+    memcpy(out->bytes + out->used, bytes, count);
+    out->used += count;
+    return 0;
+}
+
+static void pack_text(msgpack_packer *pack, const char *text)
+{
+    msgpack_pack_str_with_body(pack, text, strlen(text));
+}
+
+/* The same heartbeat by msgpack-c alone, its time written before. */
+static void pack_by_hand(struct fixed *out, const char *id, const char *time, uint64_t seq)
+{
+    static const char *const names[] = {"orders-1", "payments-2", "audit-3", "mail-outbox-4"};
+    msgpack_packer pack;
+    out->used = 0;
+    msgpack_packer_init(&pack, out, put);
+    msgpack_pack_map(&pack, 8);
+    pack_text(&pack, "instance_id");
+    pack_text(&pack, id);
+    pack_text(&pack, "timestamp");
+    pack_text(&pack, time);
+    pack_text(&pack, "subscriptions");
+    msgpack_pack_array(&pack, 4);
+    for (unsigned i = 0; i < 4; i++) {
+        pack_text(&pack, names[i]);
+    }
+    pack_text(&pack, "in_flight_count");
+    msgpack_pack_int64(&pack, 3);
+    pack_text(&pack, "is_leader");
+    msgpack_pack_false(&pack);
+    pack_text(&pack, "load_factor");
+    msgpack_pack_double(&pack, 0.5);
+    pack_text(&pack, "incarnation");
+    pack_text(&pack, "0123456789abcdef0123456789abcdef");
+    pack_text(&pack, "seq");
+    msgpack_pack_uint64(&pack, seq);
+}
+
+/* Writing one, with its time, against msgpack-c without that; in turns. */
+static void measure_writing(void)
+{
+    static struct fixed fixed;
+    static unsigned char list[256];
+    static unsigned char bytes[1024];
+    const char *names[] = {"orders-1", "payments-2", "audit-3", "mail-outbox-4"};
+    const char *id = "01234567-89ab-4000-8000-0123456789ab";
+    struct coord_value value;
+    double best[2] = {1e18, 1e18};
+    if (coord_texts(names, 4, list, sizeof list, &value) != COORD_OK) {
+        exit(1);
+    }
+    struct coord_message message = {.type = COORD_MESSAGE_HEARTBEAT,
+                                    .in_flight_count = 3,
+                                    .load_factor = 0.5,
+                                    .subscriptions = value};
+    message.instance_id = coord_text(id, 36);
+    message.incarnation = coord_text("0123456789abcdef0123456789abcdef", 32);
+    const size_t before = mallinfo2().uordblks;
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t count = 0;
+        double begin = clock_ns();
+        for (uint64_t i = 0; i < MANY; i++) {
+            pack_by_hand(&fixed, id, "2026-03-01T12:00:00.000001+00:00", i + 1);
+        }
+        const double packed = (clock_ns() - begin) / MANY;
+        begin = clock_ns();
+        for (uint64_t i = 0; i < MANY; i++) {
+            message.seq = i + 1;
+            message.at_us = INT64_C(1772366400000000) + (int64_t)i * 3750000;
+            if (coord_message_encode(&message, COORD_FORM_MSGPACK, bytes, sizeof bytes, &count) !=
+                COORD_OK) {
+                exit(1);
+            }
+        }
+        const double encoded = (clock_ns() - begin) / MANY;
+        best[0] = packed < best[0] ? packed : best[0];
+        best[1] = encoded < best[1] ? encoded : best[1];
+    }
+    printf("writing a heartbeat: msgpack-c into a buffer %.0f ns, with its time and its check %.0f "
+           "ns (%.2fx), %zd B allocated\n",
+           best[0], best[1], best[1] / best[0], (ssize_t)(mallinfo2().uordblks - before));
+}
+
+/* ---- time ---- */
+
 static double check_idle(struct coord_coordinator *c)
 {
     struct coord_event event;
@@ -216,8 +315,51 @@ static void measure(size_t peers)
     coord_coordinator_free(c);
 }
 
+/* So many fall silent at once, of so many. @return ns for all of them. */
+static double silence_round(size_t peers, size_t due)
+{
+    struct messages first = make(peers, 1, 1);
+    struct coord_coordinator *c = fresh();
+    struct coord_event event;
+    feed(c, &first, 1);
+    release(&first);
+    struct messages again = make(peers - due, 1, 2);
+    for (coord_ms now = 2; now < 15000; now += 3750) {
+        coord_coordinator_connected(c, true, now); /* no gap in our own time */
+        while (coord_coordinator_next_event(c, now, &event)) {
+        }
+        (void)coord_coordinator_deadline(c);
+    }
+    feed(c, &again, 15000);
+    release(&again);
+    const double begin = clock_ns();
+    size_t count = 0;
+    while (coord_coordinator_next_event(c, 15001, &event)) {
+        count += event.kind == COORD_EVENT_PEER_SILENT ? 1 : 0;
+    }
+    const double took = clock_ns() - begin;
+    if (count != due) {
+        exit(1);
+    }
+    coord_coordinator_free(c);
+    return took;
+}
+
+static void measure_silence(size_t peers, size_t due)
+{
+    double best = 1e18;
+    for (int round = 0; round < 5; round++) {
+        const double took = silence_round(peers, due);
+        best = took < best ? took : best;
+    }
+    printf("silence: %zu of %zu due: %.1f us, %.0f ns each\n", due, peers, best / 1000,
+           best / (double)due);
+}
+
 int main(void)
 {
+    measure_writing();
+    measure_silence(100000, 100);
     measure(10000);
     measure(100000);
     measure(1000000);

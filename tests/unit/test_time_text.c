@@ -127,7 +127,7 @@ static void test_time_text__a_stamp_always_has_six_digits(void **state)
 static void test_time_text__days_come_back(void **state)
 {
     (void)state;
-    for (int64_t day = -150000; day < 150000; day += 7) {
+    for (int64_t day = -150000; day < 150000; day++) {
         struct coord_time time;
         char out[COORD_TIME_TEXT_MAX];
         int64_t us = day * INT64_C(86400000000) + 1;
