@@ -273,7 +273,9 @@ static void take_assignment(struct coord_coordinator *c, const struct coord_mess
     if (!coord_view_is(&message->target, c->id, c->id_bytes)) {
         return;
     }
-    if (message->fence < c->assigned_fence) {
+    /* A later leader may have told its table, and assigned nothing yet. */
+    bool late = message->fence != 0 && message->fence < c->highest_fence;
+    if (late || message->fence < c->assigned_fence) {
         coord__refuse(c, COORD_REFUSED_STALE_FENCE);
         return;
     }

@@ -326,6 +326,36 @@ static void say_empty_table(struct fleet *f, struct node *to, uint64_t fence)
     say(f, to, &table);
 }
 
+static void assign(struct fleet *f, struct node *to, uint64_t fence)
+{
+    static unsigned char empty[8];
+    struct coord_message message = {
+        .type = COORD_MESSAGE_WORK_ASSIGNMENT, .at_us = WALL, .fence = fence};
+    message.instance_id = coord_text("a", 1);
+    message.target = coord_text("o", 1);
+    assert_int_equal(coord_texts(NULL, 0, empty, sizeof empty, &message.subscriptions), COORD_OK);
+    say(f, to, &message);
+}
+
+static void test_coordinator_regress__who_heard_the_next_leader_takes_no_work_of_the_last(
+    void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *o = join(&f, "o", NULL);
+    run(&f, T);
+    assign(&f, o, 0); /* of an eventsource-py leader, which has no fence */
+    assign(&f, o, 7);
+    assert_int_equal(seen(o, "ASSIGNMENT"), 2);
+    say_empty_table(&f, o, 9);
+    assign(&f, o, 7);
+    assert_int_equal(seen(o, "ASSIGNMENT"), 2);
+    assert_int_equal(refused(o, COORD_REFUSED_STALE_FENCE), 1);
+    assign(&f, o, 9);
+    assert_int_equal(seen(o, "ASSIGNMENT"), 3);
+    leave_all(&f);
+}
+
 /* The bus keeps no order: a table that was said before an opening may come behind it. */
 static void test_coordinator_regress__a_table_that_was_overtaken_closes_nothing(void **state)
 {
@@ -540,6 +570,8 @@ int main(void)
             test_coordinator_regress__what_a_heartbeat_cannot_carry_is_refused_at_once),
         cmocka_unit_test(test_coordinator_regress__the_dead_take_no_place_from_the_living),
         cmocka_unit_test(test_coordinator_regress__what_nobody_could_read_is_refused_at_once),
+        cmocka_unit_test(
+            test_coordinator_regress__who_heard_the_next_leader_takes_no_work_of_the_last),
         cmocka_unit_test(test_coordinator_regress__a_table_that_was_overtaken_closes_nothing),
         cmocka_unit_test(test_coordinator_regress__what_a_table_lists_again_is_open_again),
         cmocka_unit_test(
