@@ -191,6 +191,9 @@ static bool readable_list(const struct coord_value *list)
         return true; /* written as an empty one */
     }
     bool good = list->count <= COORD_SUBSCRIPTIONS_MAX;
+    if (list->form == COORD_FORM_MSGPACK && coord__msgpack_names(list, COORD_NAME_MAX)) {
+        return good;
+    }
     coord_walk_begin(list, &walk);
     while (good && coord_walk_next(&walk, NULL, &name)) {
         good = readable(&name, COORD_NAME_MAX);
