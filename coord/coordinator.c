@@ -392,9 +392,9 @@ static void look_back(struct coord_coordinator *c)
     }
 }
 
+/* @param out  zero. */
 static bool waiting_event(struct coord_coordinator *c, struct coord_event *out)
 {
-    memset(out, 0, sizeof *out);
     if (c->event_count == 0) {
         return coord__report_event(c, out);
     }
@@ -409,6 +409,7 @@ bool coord_coordinator_next_heard(struct coord_coordinator *coordinator, coord_m
                                   struct coord_event *out)
 {
     coord__pass(coordinator, now);
+    memset(out, 0, sizeof *out);
     return waiting_event(coordinator, out);
 }
 
@@ -417,6 +418,7 @@ bool coord_coordinator_next_event(struct coord_coordinator *coordinator, coord_m
 {
     struct coord_coordinator *c = coordinator;
     coord__pass(c, now);
+    memset(out, 0, sizeof *out);
     do {
         if (waiting_event(c, out)) {
             return true;

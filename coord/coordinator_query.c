@@ -63,19 +63,19 @@ static enum coord_peer_status status_of(const struct coord__peer *peer)
 void coord__show_peer(const struct coord_coordinator *c, uint32_t ref, struct coord_peer *out)
 {
     const struct coord__peer *peer = coord__peer_at(&c->peers, ref);
-    memset(out, 0, sizeof *out);
-    out->id = coord__peer_id(peer);
-    out->id_bytes = peer->id_bytes;
-    out->has_incarnation = (peer->flags & COORD__PEER_INCARNATION) != 0;
+    *out = (struct coord_peer){
+        .id = coord__peer_id(peer),
+        .id_bytes = peer->id_bytes,
+        .has_incarnation = (peer->flags & COORD__PEER_INCARNATION) != 0,
+        .status = status_of(peer),
+        .last_heard = peer->last_heard,
+        .deadline = peer->extra != NULL ? peer->extra->deadline : COORD_NEVER,
+        .intent = peer->extra != NULL ? peer->extra->intent : COORD_INTENT_GRACEFUL,
+        .in_flight_count = peer->in_flight,
+        .load_factor = (double)peer->load,
+        .is_leader = (peer->flags & COORD__PEER_LEADER) != 0,
+        .subscription_count = peer->set != COORD__NO_REF ? c->names.set[peer->set]->count : 0};
     memcpy(out->incarnation, peer->incarnation, sizeof out->incarnation);
-    out->status = status_of(peer);
-    out->last_heard = peer->last_heard;
-    out->deadline = peer->extra != NULL ? peer->extra->deadline : COORD_NEVER;
-    out->intent = peer->extra != NULL ? peer->extra->intent : COORD_INTENT_GRACEFUL;
-    out->in_flight_count = peer->in_flight;
-    out->load_factor = (double)peer->load;
-    out->is_leader = (peer->flags & COORD__PEER_LEADER) != 0;
-    out->subscription_count = peer->set != COORD__NO_REF ? c->names.set[peer->set]->count : 0;
 }
 
 bool coord_coordinator_next_peer(const struct coord_coordinator *coordinator, uint32_t *at,
