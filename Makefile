@@ -209,6 +209,10 @@ TEST_BINS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 SUPPORT_SRC := $(wildcard tests/support/*.c)
 SIM_MAIN := $(wildcard tests/sim/main.c)
 SIM_SRC := $(filter-out $(SIM_MAIN) tests/sim/test_%,$(wildcard tests/sim/*.c))
+# The same for whole agents.
+AGENTS_MAIN := $(wildcard tests/sim/agents/main.c)
+AGENTS_SRC := $(filter-out $(AGENTS_MAIN),$(wildcard tests/sim/agents/*.c))
+AGENTS := $(if $(AGENTS_MAIN),$(B)/tests/sim/agents)
 # One suite of cases for every elector.
 SUITE_SRC := $(filter-out tests/contract/test_%,$(wildcard tests/contract/*.c))
 SIM := $(if $(SIM_MAIN),$(B)/tests/sim/sim)
@@ -221,6 +225,7 @@ BENCHES := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/bench/*.c))
 
 $(B)/tests/libsupport.a: $(call obj,$(SUPPORT_SRC))
 $(B)/tests/libsim.a: $(call obj,$(SIM_SRC))
+$(B)/tests/libagents.a: $(call obj,$(AGENTS_SRC))
 $(B)/tests/libsuite.a: $(call obj,$(SUITE_SRC))
 $(B)/tests/libcli.a: $(call obj,$(filter-out $(CLI_MAIN),$(CLI_SRC)))
 
@@ -232,14 +237,16 @@ with_rooms := $(call including,(runtime|electors|brokers|connections)/)
 # All but support.h, which needs nothing.
 support_names := $(filter-out support,$(patsubst tests/support/%.h,%,$(wildcard tests/support/*.h)))
 with_support := $(if $(support_names),$(call including,tests/support/($(subst $(space),|,$(support_names)))\.h))
-with_sim := $(call including,tests/sim/)
+with_sim := $(call including,tests/sim/[a-z]+\.h)
+with_agents := $(call including,tests/sim/agents/)
 with_suite := $(call including,tests/contract/)
 with_cli := $(call including,cli/)
-broad := $(filter-out tests/unit/%,$(TEST_SRC)) $(with_support) $(with_cli) $(with_sim)
+broad := $(filter-out tests/unit/%,$(TEST_SRC)) $(with_support) $(with_cli) $(with_sim) $(with_agents)
 
 # $(call libraries_of,SOURCE)
 libraries_of = $(if $(filter $(1),$(with_cli)),$(B)/tests/libcli.a) \
   $(if $(filter $(1),$(with_sim)),$(if $(SIM_SRC),$(B)/tests/libsim.a)) \
+  $(if $(filter $(1),$(with_agents)),$(B)/tests/libagents.a) \
   $(if $(filter $(1),$(with_suite)),$(B)/tests/libsuite.a) \
   $(if $(filter $(1),$(broad)),$(if $(SUPPORT_SRC),$(B)/tests/libsupport.a) $(STATIC), \
   $(if $(filter $(1),$(with_backends)),$(STATIC), \
@@ -259,6 +266,10 @@ $(TEST_BINS):
 	$(call link_test,$(CMOCKA_LIBS))
 
 $(B)/tests/sim/sim: $(call obj,$(SIM_MAIN) $(SIM_SRC)) $(STATIC)
+	$(say) LD $@
+	$(call link_test)
+
+$(B)/tests/sim/agents: $(call obj,$(AGENTS_MAIN) $(AGENTS_SRC)) $(STATIC)
 	$(say) LD $@
 	$(call link_test)
 
@@ -311,7 +322,7 @@ THOROUGH := $(foreach kind,unit contract trace sim fault integration,$(call of_k
 
 .PHONY: tests check test check-sim check-backends interop sim bench deps demo
 .PHONY: _check _test _check-backends _interop _demo
-tests: $(TEST_BINS) $(REPLAYS) $(VECTORS) $(SIM) ## build the tests without running them
+tests: $(TEST_BINS) $(REPLAYS) $(VECTORS) $(SIM) $(AGENTS) ## build the tests without running them
 
 deps: ## install what building and testing need (DEPS=no: only say so)
 	@DEPS='$(DEPS)' CC='$(CC)' PKG_CONFIG='$(PKG_CONFIG)' sh scripts/deps.sh ensure $(or $(FOR),test)
@@ -322,7 +333,7 @@ with_deps = @DEPS='$(DEPS)' CC='$(CC)' CXX='$(CXX)' PKG_CONFIG='$(PKG_CONFIG)' s
 check: ## the quick tests: unit, contract on memory, simulator smoke, architecture
 	$(call with_deps,test)
 	@$(MAKE) _check
-_check: lib cli $(QUICK) $(REPLAYS) $(VECTORS) $(SIM)
+_check: lib cli $(QUICK) $(REPLAYS) $(VECTORS) $(SIM) $(AGENTS)
 	@$(RUN) $(call items,$(QUICK)) $(call replay_items) $(call vector_items) \
 	  $(call sim_items,$(SMOKE_SEEDS)) $(arch_items)
 
@@ -350,14 +361,15 @@ _interop: lib cli
 SMOKE_SEEDS ?= 1000
 SEEDS ?= 20000
 FIRST ?= 1
-sim_items = $(if $(SIM),'sim/seeds: sh tests/sim/seeds.sh $(SIM) $(1) $(FIRST)')
+sim_items = $(if $(SIM),'sim/seeds: sh tests/sim/seeds.sh $(SIM) $(AGENTS) $(1) $(FIRST)')
 
-check-sim: $(SIM) $(call of_kind,sim) ## the simulator's tests and SEEDS of its schedules
+check-sim: $(SIM) $(AGENTS) $(call of_kind,sim) ## the simulators' tests and SEEDS of their schedules
 	@$(RUN) $(call items,$(call of_kind,sim)) $(call sim_items,$(SEEDS))
 
 STORE ?= all
-sim: $(SIM) ## SEEDS=N schedules of the simulator from FIRST=N on, on STORE=redis|file|postgres|all
-	$(SIM) --store $(STORE) --seeds $(SEEDS) --first $(FIRST) --jobs 2
+sim: $(SIM) $(AGENTS) ## SEEDS=N schedules from FIRST=N on, of STORE=redis|file|postgres|agents|all
+	$(if $(filter agents,$(STORE)),,$(SIM) --store $(STORE) --seeds $(SEEDS) --first $(FIRST) --jobs 2)
+	$(if $(filter agents all,$(STORE)),$(AGENTS) --seeds $(SEEDS) --first $(FIRST) --jobs 2)
 
 demo: ## a fleet on this host, with a kill -9 in it
 	$(call with_deps,build)
@@ -371,7 +383,7 @@ bench: $(BENCHES) $(PROGRAM) ## one comparable line for each measure
 # ---- looking at the source -----------------------------------------------------------------
 
 SOURCES := $(wildcard $(addsuffix /*.[ch],coord connections electors brokers runtime cli examples))
-TEST_SOURCES := $(wildcard tests/*/*.[ch])
+TEST_SOURCES := $(wildcard tests/*/*.[ch] tests/*/*/*.[ch])
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
 
@@ -493,4 +505,4 @@ help: ## this list
 	@$(AWK) -F ':.*## ' '/^[a-z][a-z -]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@sed -n 's/^#   \([A-Z][A-Z0-9]*=.*\)/  \1/p' $(firstword $(MAKEFILE_LIST))
 
--include $(wildcard $(B)/obj/*/*.d $(B)/obj/tests/*/*.d)
+-include $(wildcard $(B)/obj/*/*.d $(B)/obj/tests/*/*.d $(B)/obj/tests/*/*/*.d)

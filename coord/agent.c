@@ -2,6 +2,7 @@
  * coord/agent.c - an elector, a bus and a coordinator joined: what comes in, what goes out.
  */
 #include "coord/agent_inside.h"
+#include "coord/rule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -235,9 +236,6 @@ enum coord_err coord_agent_take(struct coord_agent *agent, const char *topic, co
 
 static void look_at_connection(struct coord_agent *a)
 {
-    if (!a->observer) {
-        return; /* its own heartbeat tells it */
-    }
     bool connected = a->bus.connected == NULL || a->bus.connected(a->bus.ctx);
     uint64_t ups = a->bus.ups != NULL ? a->bus.ups(a->bus.ctx) : a->ups;
     if (ups != a->ups && connected && a->connected) {
@@ -270,7 +268,9 @@ static bool next_event(struct coord_agent *a, struct coord_agent_event *out)
     coord__agent_advance(a);
     return coord__agent_tell_notice(a, out) || next_edge(a, out) ||
            coord__agent_tell_phase(a, out) ||
-           (coord_coordinator_next_heard(a->coordinator, a->now, &a->event) && tell_fleet(a, out));
+           (COORD__RULE(reads_before_it_judges,
+                        coord_coordinator_next_heard(a->coordinator, a->now, &a->event)) &&
+            tell_fleet(a, out));
 }
 
 /* What time has brought, once all that waits was read: who was stopped for a while finds the

@@ -48,9 +48,9 @@ struct coord_agent_bus {
                               coord_ms now);
     /* The oldest message that came in, borrowed until the next call. @return false: none. */
     bool (*next)(void *ctx, struct coord_broker_message *out);
-    bool (*connected)(void *ctx); /* NULL: always; only an observer asks */
+    bool (*connected)(void *ctx); /* NULL: always */
     /* How often it came up. More than before: something may have been missed, though it was never
-     * seen down. NULL: that cannot be; only an observer asks. */
+     * seen down. NULL: that cannot be. */
     uint64_t (*ups)(void *ctx);
     void (*process)(void *ctx, coord_ms now);
     coord_ms (*deadline)(void *ctx);

@@ -2,6 +2,7 @@
  * coord/agent_leave.c - the way out of a fleet: stop standing, say so, release, drain, last word.
  */
 #include "coord/agent_inside.h"
+#include "coord/rule.h"
 
 enum {
     MARGIN_MAX = 2000, /* ms that a drain ends before its deadline, for the last word */
@@ -101,9 +102,10 @@ void coord_agent_drained(struct coord_agent *agent, coord_ms now)
 void coord__agent_advance(struct coord_agent *agent)
 {
     struct coord_agent *a = agent;
-    bool late = a->now >= a->deadline;
+    bool late = COORD__RULE(a_deadline_ends_each_step, a->now >= a->deadline);
     if (a->phase == COORD_AGENT_RELEASING && !late &&
-        (a->lease == NULL || !coord_lease_leading_at(a->lease, a->now))) {
+        COORD__RULE(releases_before_it_drains,
+                    a->lease == NULL || !coord_lease_leading_at(a->lease, a->now))) {
         a->phase = COORD_AGENT_DRAINING;
     }
     if (a->phase == COORD_AGENT_DRAINING && a->drained && !late) {

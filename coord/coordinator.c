@@ -2,6 +2,7 @@
  * coord/coordinator.c - the strict coordinator: what goes in, what time does, what comes out.
  */
 #include "coord/coordinator_inside.h"
+#include "coord/rule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,7 @@ enum coord_err coord_coordinator_new(const struct coord_coordinator_config *conf
     c->now = now;
     c->started = now;
     c->anew = now;
+    c->connected = !config->observer; /* a member may be told otherwise */
     c->echo = COORD_NEVER;
     c->promised = COORD_NEVER;
     c->self = COORD__NO_REF;
@@ -137,13 +139,13 @@ bool coord__leading(const struct coord_coordinator *c)
     return c->leading && c->now < c->leading_until;
 }
 
-/* Our own heartbeat came back within T/2: then the silence of others means something. */
+/* Connected, and our own heartbeat came back within T/2: then the silence of others means
+ * something. */
 bool coord__judging_at(const struct coord_coordinator *c, coord_ms now)
 {
-    if (c->config.observer) {
-        return c->connected;
-    }
-    return c->echo != COORD_NEVER && now <= coord_ms_add(c->echo, c->config.timeout / 2);
+    const coord_ms until = coord_ms_add(c->echo, c->config.timeout / 2);
+    const bool hears = c->config.observer || (c->echo != COORD_NEVER && now <= until);
+    return c->connected && COORD__RULE(hears_itself, hears);
 }
 
 bool coord__judging(const struct coord_coordinator *c)
@@ -164,9 +166,12 @@ void coord__pass(struct coord_coordinator *c, coord_ms now)
         c->counts.went_back++;
         return;
     }
-    c->now = now;
     /* Later than promised by T/2: we slept, and so did our ears. */
-    if (c->promised != COORD_NEVER && now > coord_ms_add(c->promised, c->config.timeout / 2)) {
+    const coord_ms much_later = coord_ms_add(c->promised, c->config.timeout / 2);
+    const bool slept =
+        COORD__RULE(slept_beyond_its_deadline, c->promised != COORD_NEVER && now > much_later);
+    c->now = now;
+    if (slept) {
         start_anew(c);
     }
     c->promised = COORD_NEVER;
@@ -179,8 +184,9 @@ void coord_coordinator_connected(struct coord_coordinator *coordinator, bool con
                                  coord_ms now)
 {
     coord__pass(coordinator, now);
-    if (connected && !coordinator->connected) {
+    if (COORD__RULE(is_back_on_the_bus, connected && !coordinator->connected)) {
         start_anew(coordinator);
+        coordinator->beat_again = true;
     }
     coordinator->connected = connected;
 }
@@ -197,7 +203,7 @@ static void own_heartbeat(struct coord_coordinator *c, const struct coord_messag
         coord__refuse(c, COORD_REFUSED_OLD_SEQ); /* a copy says nothing of what we hear now */
         return;
     }
-    if (!coord__judging(c)) {
+    if (COORD__RULE(has_not_heard_itself, !coord__judging(c))) {
         start_anew(c);
     }
     c->echo = c->now;
@@ -433,7 +439,7 @@ coord_ms coord_coordinator_deadline(struct coord_coordinator *coordinator)
     struct coord_coordinator *c = coordinator;
     coord_ms at = COORD_NEVER;
     if (!c->config.observer && !c->finishing) {
-        at = c->beat_at;
+        at = c->beat_again ? c->now : c->beat_at;
     }
     if (c->finishing && !c->finished) {
         at = coord_ms_min(at, c->finish_at);

@@ -187,7 +187,9 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_coordinator_handle(
     struct coord_coordinator *coordinator, enum coord_message_type type, const void *bytes,
     size_t count, coord_ms now);
 
-/** Observer: the connection to the bus is there, or is not. */
+/** The connection to the bus is there, or is not. Without it nobody is judged; when it is back, all
+ * silences start anew, and a member beats at once. Until it is told, a member takes it for there
+ * and an observer does not. */
 COORD_API void coord_coordinator_connected(struct coord_coordinator *coordinator, bool connected,
                                            coord_ms now);
 

@@ -168,13 +168,14 @@ static inline bool coord__peer_leaving(const struct coord__peer *peer)
 
 enum {
     COORD__REPORT_OPEN = 1,
-    COORD__REPORT_TELL = 2,    /* an event, and a message of ours, are due */
-    COORD__REPORT_HEARD = 4,   /* an event is due: a leader has told it */
-    COORD__REPORT_SEND = 8,    /* a message is due */
-    COORD__REPORT_HINT = 16,   /* the leader does not seem to know it */
-    COORD__REPORT_TOLD = 32,   /* it was opened, for the host */
-    COORD__REPORT_SEEN = 64,   /* in the part of a table that is being read */
-    COORD__REPORT_QUEUED = 128 /* in the queue of what is to be told */
+    COORD__REPORT_TELL = 2,     /* an event, and a message of ours, are due */
+    COORD__REPORT_HEARD = 4,    /* an event is due: a leader has told it */
+    COORD__REPORT_SEND = 8,     /* a message is due */
+    COORD__REPORT_HINT = 16,    /* the leader does not seem to know it */
+    COORD__REPORT_TOLD = 32,    /* it was opened, for the host */
+    COORD__REPORT_SEEN = 64,    /* in the part of a table that is being read */
+    COORD__REPORT_QUEUED = 128, /* in the queue of what is to be told */
+    COORD__REPORT_ABSENT = 256  /* closed because no table listed it */
 };
 
 struct coord__report {
@@ -196,7 +197,8 @@ struct coord__report {
     coord_ms deadline;
     coord_ms safe_after;
     coord_ms resolved_at;
-    coord_ms hinted_at;
+    coord_ms hinted_at;           /* 0: not since it was last in a table */
+    uint32_t reminders;           /* since then, as far as they are counted */
     coord_ms listed_at;           /* by a leader; 0: never */
     enum coord_orphans_kind news; /* what is to be told of it */
 };
@@ -253,6 +255,7 @@ struct coord_coordinator {
     int64_t in_flight_count;
     double load_factor;
     coord_ms beat_at;
+    bool beat_again; /* besides: the connection is back, and nobody has heard us meanwhile */
     bool leaving;
     bool notice_due;
     enum coord_intent intent;
@@ -329,25 +332,27 @@ void coord__peer_retire(struct coord_coordinator *c, uint32_t ref);
 bool coord__forget(struct coord_coordinator *c);
 
 /* coordinator_table.c: the table of reports */
-struct coord__report_owner {
+struct coord__owner {
     const char *id;
     size_t id_bytes;
     const unsigned char *incarnation; /* NULL: none */
 };
 
 /* The same on every host. */
-void coord__report_id(const struct coord__report_owner *owner, const struct coord__name *name,
+void coord__report_id(const struct coord__owner *owner, const struct coord__name *name,
                       unsigned char *out);
 uint32_t coord__report_find(const struct coord_coordinator *c, const unsigned char *id);
 uint32_t coord__report_add(struct coord_coordinator *c, const unsigned char *id,
-                           const struct coord__report_owner *owner, const char *name,
-                           size_t name_bytes);
+                           const struct coord__owner *owner, const char *name, size_t name_bytes);
 void coord__reports_forget(struct coord_coordinator *c);
 void coord__reports_fini(struct coord_coordinator *c);
 void coord__report_show(const struct coord_coordinator *c, const struct coord__report *report,
                         struct coord_orphan *out);
 
 /* coordinator_reports.c: what we see, and what is told */
+void coord__report_reserve(const struct coord_coordinator *c, struct coord__report *report);
+/* The peer that it is about, or COORD__NO_REF. */
+uint32_t coord__report_owner(const struct coord_coordinator *c, const struct coord__report *report);
 void coord__report_queue(struct coord_coordinator *c, uint32_t ref);
 void coord__report_tell(struct coord_coordinator *c, uint32_t ref, enum coord_orphans_kind news);
 void coord__report_set_open(struct coord_coordinator *c, struct coord__report *report, bool open);

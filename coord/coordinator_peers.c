@@ -2,6 +2,7 @@
  * coord/coordinator_peers.c - life, leaving and death of peers, by what was heard and by time.
  */
 #include "coord/coordinator_inside.h"
+#include "coord/rule.h"
 
 #include <string.h>
 
@@ -48,7 +49,7 @@ static bool healthy(const struct coord_coordinator *c, uint32_t ref)
 {
     const struct coord__peer *peer = coord__peer_at(&c->peers, ref);
     if ((peer->flags & (COORD__PEER_SILENT | COORD__PEER_FINISHED)) != 0 ||
-        coord__peer_leaving(peer)) {
+        COORD__RULE(leaves_its_work, coord__peer_leaving(peer))) {
         return false;
     }
     /* What we list counts only once it came back, as nobody else may have heard it. */
@@ -155,8 +156,8 @@ static bool fresh_time(struct coord_coordinator *c, uint32_t ref, int64_t timest
         coord__refuse(c, COORD_REFUSED_NO_MEMORY);
         return false;
     }
-    for (uint32_t i = 0; i < extra->ring_count; i++) {
-        if (extra->ring[i] == timestamp) {
+    for (uint32_t i = 0; i < COORD__RULE(times_remembered, extra->ring_count); i++) {
+        if (COORD__RULE(is_a_known_time, extra->ring[i] == timestamp)) {
             coord__refuse(c, COORD_REFUSED_OLD_TIME);
             return false;
         }
@@ -183,7 +184,7 @@ static bool fresh(struct coord_coordinator *c, uint32_t ref, const struct coord_
     if (message->seq == 0 && peer->seq == 0) {
         return fresh_time(c, ref, message->at_us, content);
     }
-    if (message->seq <= peer->seq) {
+    if (COORD__RULE(is_no_news, message->seq <= peer->seq)) {
         coord__refuse(c, COORD_REFUSED_OLD_SEQ);
         return false;
     }
@@ -202,7 +203,8 @@ static void look_for_twin(struct coord_coordinator *c, uint32_t ref)
     while (extra != NULL && (peer->flags & COORD__PEER_TWIN) == 0 &&
            (other_ref = coord__index_next(&c->peers.by_id, &probe)) != COORD__NO_REF) {
         struct coord__peer *other = coord__peer_at(&c->peers, other_ref);
-        if (other_ref == ref || other->extra == NULL || other->id_bytes != peer->id_bytes ||
+        if (other_ref == ref || other->extra == NULL ||
+            (other->flags & COORD__PEER_FINISHED) != 0 || other->id_bytes != peer->id_bytes ||
             memcmp(coord__peer_id(other), coord__peer_id(peer), peer->id_bytes) != 0) {
             continue;
         }
@@ -222,7 +224,7 @@ static void heard(struct coord_coordinator *c, uint32_t ref)
     bool silent = (peer->flags & COORD__PEER_SILENT) != 0;
     coord__list_remove(&c->peers, silent ? &c->peers.dead : &c->peers.alive, ref);
     coord__list_add(&c->peers, &c->peers.alive, ref);
-    peer->last_heard = c->now;
+    peer->last_heard = COORD__RULE(each_start_has_its_own_silence, c->now);
     if (silent) {
         peer->flags = (uint16_t)(peer->flags & ~(unsigned)COORD__PEER_SILENT);
         coord__event(c, COORD_EVENT_PEER_RECOVERED, ref, COORD_NEVER, false);
@@ -323,15 +325,16 @@ static void take_content(struct coord_coordinator *c, uint32_t ref,
     peer->load = (float)message->load_factor;
     unsigned flags = peer->flags & ~(unsigned)COORD__PEER_LEADER;
     peer->flags = (uint16_t)(flags | (message->is_leader ? COORD__PEER_LEADER : 0));
-    (void)set_list(c, ref, &message->subscriptions);
     if (message->leaving) {
+        /* Before its list, so that what it lists anew is not taken for looked after. */
         begin_leaving(c, ref, message->intent, deadline_in(c, message->remaining));
-    } else if (message->seq != 0) {
+    } else if (COORD__RULE(a_beat_withdraws, message->seq != 0)) {
         end_leaving(c, ref);
     } else if (coord__peer_leaving(peer) &&
                c->now >= coord_ms_add(peer->extra->deadline, c->config.timeout)) {
         end_leaving(c, ref); /* a peer of the seed library came back under its id */
     }
+    (void)set_list(c, ref, &message->subscriptions);
 }
 
 void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *message)
@@ -409,10 +412,10 @@ void coord__notice(struct coord_coordinator *c, const struct coord_message *mess
     if (own) {
         heard(c, ref);
     }
+    begin_leaving(c, ref, message->intent, time_up(c, peer, message));
     if (message->subscriptions.kind == COORD_KIND_ARRAY && message->subscriptions.count > 0) {
         (void)set_list(c, ref, &message->subscriptions);
     }
-    begin_leaving(c, ref, message->intent, time_up(c, peer, message));
     if ((peer->flags & COORD__PEER_SILENT) == 0) {
         coord__offer(c, ref, COORD_CAUSE_DRAINING);
     }
@@ -430,14 +433,14 @@ void coord__finished(struct coord_coordinator *c, const struct coord_message *me
     if (!fresh(c, ref, message, &content)) {
         return;
     }
-    (void)set_list(c, ref, &message->subscriptions);
     bool silent = (peer->flags & COORD__PEER_SILENT) != 0;
     coord__heap_remove(&c->peers, ref);
     coord__list_remove(&c->peers, silent ? &c->peers.dead : &c->peers.alive, ref);
     coord__list_add(&c->peers, &c->peers.dead, ref);
     peer->last_heard = c->now;
     peer->flags = (uint16_t)((peer->flags & ~(unsigned)COORD__PEER_SILENT) | COORD__PEER_FINISHED);
-    coord__count_health(c, ref);
+    coord__count_health(c, ref); /* before its list, as above */
+    (void)set_list(c, ref, &message->subscriptions);
     coord__event(c, COORD_EVENT_PEER_FINISHED, ref, COORD_NEVER, false);
     coord__offer(c, ref, COORD_CAUSE_FINISHED);
 }

@@ -2,6 +2,7 @@
  * coord/coordinator_reports.c - work that is nobody's: what we see ourselves, and what is told.
  */
 #include "coord/coordinator_inside.h"
+#include "coord/rule.h"
 
 /* ---- news ---- */
 
@@ -34,15 +35,32 @@ void coord__report_tell(struct coord_coordinator *c, uint32_t ref, enum coord_or
     coord__report_queue(c, ref);
 }
 
+uint32_t coord__report_owner(const struct coord_coordinator *c, const struct coord__report *report)
+{
+    return coord__peer_find(c, report->peer_id, report->peer_bytes,
+                            report->has_incarnation ? report->incarnation : NULL);
+}
+
+/* Closed because its owner is well: then it opens again when that one falls silent, though nothing
+ * more was heard of it. Closed for another reason: only if it was heard since. */
+static coord_ms closed_at(const struct coord_coordinator *c, const struct coord__report *report)
+{
+    uint32_t ref = coord__report_owner(c, report);
+    const struct coord__peer *owner = ref != COORD__NO_REF ? coord__peer_at(&c->peers, ref) : NULL;
+    return owner != NULL && (owner->flags & COORD__PEER_COUNTED) != 0 ? owner->last_heard : c->now;
+}
+
 void coord__report_set_open(struct coord_coordinator *c, struct coord__report *report, bool open)
 {
     bool was = (report->flags & COORD__REPORT_OPEN) != 0;
+    if (!open && (was || report->resolved_at == 0)) {
+        report->resolved_at = closed_at(c, report);
+    }
     if (was == open) {
         return;
     }
     report->flags ^= COORD__REPORT_OPEN;
     c->reports.open += open ? 1U : UINT32_MAX;
-    report->resolved_at = c->now;
     if (!open) {
         report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT;
     }
@@ -75,16 +93,29 @@ static coord_ms safe_after(const struct coord_coordinator *c, const struct coord
                            enum coord_cause cause)
 {
     coord_ms timeout = c->config.timeout;
-    coord_ms drained = coord__peer_leaving(peer) ? coord_ms_add(peer->extra->deadline, timeout) : 0;
+    coord_ms after = COORD__RULE(a_deadline_has_a_reserve, timeout);
+    coord_ms drained = coord__peer_leaving(peer) ? coord_ms_add(peer->extra->deadline, after) : 0;
     if (cause == COORD_CAUSE_FINISHED) {
         return c->now;
     }
     if (cause == COORD_CAUSE_SILENT) {
         /* It may be cut off, and at work until its deadline, if that ever comes. */
         coord_ms heard = coord_ms_max(peer->last_heard, c->anew); /* as its silence counts */
-        return coord_ms_max(drained == COORD_NEVER ? 0 : drained, coord_ms_add(heard, timeout * 2));
+        coord_ms least = coord_ms_add(heard, COORD__RULE(silent_may_be_at_work, timeout * 2));
+        return coord_ms_max(drained == COORD_NEVER ? 0 : drained, least);
     }
     return drained;
+}
+
+/* Others may have heard its owner earlier than we have: then what we know counts. */
+void coord__report_reserve(const struct coord_coordinator *c, struct coord__report *report)
+{
+    uint32_t ref = coord__report_owner(c, report);
+    if (ref != COORD__NO_REF && report->cause != COORD_CAUSE_FINISHED) {
+        const struct coord__peer *owner = coord__peer_at(&c->peers, ref);
+        coord_ms least = safe_after(c, owner, (enum coord_cause)report->cause);
+        report->safe_after = coord_ms_max(report->safe_after, least);
+    }
 }
 
 static coord_ms deadline_of(const struct coord__peer *peer)
@@ -102,11 +133,11 @@ static void fill(struct coord_coordinator *c, struct coord__report *report,
     report->safe_after = safe_after(c, peer, cause);
 }
 
-static struct coord__report_owner owner_of(const struct coord__peer *peer)
+static struct coord__owner owner_of(const struct coord__peer *peer)
 {
     const bool has = (peer->flags & COORD__PEER_INCARNATION) != 0;
-    return (struct coord__report_owner){coord__peer_id(peer), peer->id_bytes,
-                                        has ? peer->incarnation : NULL};
+    return (struct coord__owner){coord__peer_id(peer), peer->id_bytes,
+                                 has ? peer->incarnation : NULL};
 }
 
 static void offer_one(struct coord_coordinator *c, const struct coord__peer *peer, uint32_t name,
@@ -114,7 +145,7 @@ static void offer_one(struct coord_coordinator *c, const struct coord__peer *pee
 {
     unsigned char id[COORD_REPORT_ID_BYTES];
     const struct coord__name *n = c->names.name[name];
-    struct coord__report_owner owner = owner_of(peer);
+    struct coord__owner owner = owner_of(peer);
     if (coord__name_is_healthy(c, name)) {
         return;
     }
@@ -129,7 +160,7 @@ static void offer_one(struct coord_coordinator *c, const struct coord__peer *pee
     }
     struct coord__report *report = c->reports.at[ref];
     bool open = (report->flags & COORD__REPORT_OPEN) != 0;
-    if (!new && !open && peer->last_heard <= report->resolved_at) {
+    if (!new && !open && COORD__RULE(not_heard_since, peer->last_heard < report->resolved_at)) {
         return; /* it was resolved, and nothing was heard of its owner since */
     }
     if (open && report->cause == (uint8_t)cause && report->deadline == deadline_of(peer)) {
@@ -160,7 +191,7 @@ void coord__offer(struct coord_coordinator *c, uint32_t peer_ref, enum coord_cau
 bool coord__peer_has_report(const struct coord_coordinator *c, uint32_t peer_ref)
 {
     const struct coord__peer *peer = coord__peer_at(&c->peers, peer_ref);
-    const struct coord__report_owner owner = owner_of(peer);
+    const struct coord__owner owner = owner_of(peer);
     uint32_t count = peer->set != COORD__NO_REF ? c->names.set[peer->set]->count : 0;
     for (uint32_t i = 0; i < count; i++) {
         unsigned char id[COORD_REPORT_ID_BYTES];
@@ -236,7 +267,8 @@ bool coord__report_event(struct coord_coordinator *c, struct coord_event *out)
         bool heard = (report->flags & COORD__REPORT_HEARD) != 0;
         report->flags &= (uint16_t)~reasons;
         if (ours && leading) {
-            report->seq = (report->fence == c->fence ? report->seq : c->seq_used) + 1;
+            uint64_t former = report->fence == c->fence ? report->seq : c->seq_used;
+            report->seq = COORD__RULE(numbers_rise, former) + 1;
             report->fence = c->fence;
             report->listed_at = c->now;
             append(c, ref);

@@ -2,6 +2,7 @@
  * coord/coordinator_send.c - the messages that are to be sent, formed as they are pulled.
  */
 #include "coord/coordinator_inside.h"
+#include "coord/rule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static bool form(struct coord_coordinator *c, const struct coord_message *messag
 static bool heartbeat(struct coord_coordinator *c, int64_t wall, struct coord_outgoing *out)
 {
     struct coord_message message;
-    if (c->config.observer || c->finishing || c->now < c->beat_at) {
+    if (c->config.observer || c->finishing || (c->now < c->beat_at && !c->beat_again)) {
         return false;
     }
     begin(c, COORD_MESSAGE_HEARTBEAT, wall, &message);
@@ -136,7 +137,13 @@ static bool heartbeat(struct coord_coordinator *c, int64_t wall, struct coord_ou
     if (message.remaining > (coord_ms)1 << 52) {
         message.remaining = (coord_ms)1 << 52;
     }
-    c->beat_at = coord_ms_add(c->now, c->config.interval);
+    /* On time, so that being late adds up to one tick and no more. One that goes out besides moves
+     * no other: a fleet that was cut off together beats no more together than before. */
+    if (c->now >= c->beat_at) {
+        c->beat_at = coord_ms_add(COORD__RULE(beats_on_time, c->beat_at), c->config.interval);
+        c->beat_at = c->beat_at > c->now ? c->beat_at : coord_ms_add(c->now, c->config.interval);
+    }
+    c->beat_again = false;
     return form(c, &message, out);
 }
 
@@ -342,16 +349,17 @@ static uint32_t take_part(struct coord_coordinator *c, uint32_t *refs, bool *end
             continue;
         }
         size_t bytes = room_of(c, report);
-        if (count == REPORTS_PART || bytes > room) {
+        if (count == COORD__RULE(reports_in_a_part, REPORTS_PART) || bytes > room) {
             *end = false;
             break;
         }
         room -= bytes;
         refs[count++] = ref;
         report->listed_at = c->now;
-        if (report->fence != c->fence) {
+        /* What has changed since it was told has another number, though it is told later. */
+        if (report->fence != c->fence || (report->flags & COORD__REPORT_TELL) != 0) {
+            report->seq = (report->fence == c->fence ? report->seq : c->seq_used) + 1;
             report->fence = c->fence;
-            report->seq = c->seq_used + 1;
         }
     }
     return count;
@@ -401,7 +409,8 @@ static bool table(struct coord_coordinator *c, int64_t wall, struct coord_outgoi
     message.timeout = c->config.timeout;
     message.interval = c->config.interval;
     message.judging = coord__judging(c);
-    message.heard = message.judging ? coord_ms_sub(c->now, c->anew) : 0;
+    message.heard =
+        COORD__RULE(says_how_long_it_heard, message.judging ? coord_ms_sub(c->now, c->anew) : 0);
     memcpy(message.first, c->table_from, sizeof message.first);
     memset(message.last, 0xff, sizeof message.last);
     if (!end) {

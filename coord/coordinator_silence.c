@@ -2,6 +2,7 @@
  * coord/coordinator_silence.c - what time does to peers: silence, overrun, oblivion.
  */
 #include "coord/coordinator_inside.h"
+#include "coord/rule.h"
 
 /* Out of every list and count, whatever it was. Events that would show it are gone with it. */
 void coord__peer_retire(struct coord_coordinator *c, uint32_t ref)
@@ -33,7 +34,8 @@ bool coord__pass_silence(struct coord_coordinator *c)
         return false;
     }
     struct coord__peer *peer = coord__peer_at(&c->peers, ref);
-    if (c->now < coord_ms_add(coord_ms_max(peer->last_heard, c->anew), c->config.timeout)) {
+    const coord_ms due = coord_ms_add(coord_ms_max(peer->last_heard, c->anew), c->config.timeout);
+    if (COORD__RULE(the_leaving_die_too, c->now < due)) {
         return false;
     }
     coord__list_remove(&c->peers, &c->peers.alive, ref);

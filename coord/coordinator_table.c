@@ -39,7 +39,7 @@ static void mix(struct wide *w, const void *bytes, size_t count)
     }
 }
 
-void coord__report_id(const struct coord__report_owner *owner, const struct coord__name *name,
+void coord__report_id(const struct coord__owner *owner, const struct coord__name *name,
                       unsigned char *out)
 {
     struct wide w = {{0x6295c58d, 0x62b82175, 0x07bb0142, 0x6c62272e}};
@@ -103,8 +103,7 @@ static uint32_t free_place(const struct coord__reports *reports)
 }
 
 uint32_t coord__report_add(struct coord_coordinator *c, const unsigned char *id,
-                           const struct coord__report_owner *owner, const char *name,
-                           size_t name_bytes)
+                           const struct coord__owner *owner, const char *name, size_t name_bytes)
 {
     struct coord__reports *reports = &c->reports;
     enum coord_refusal why = COORD_REFUSED_NO_MEMORY;

@@ -31,8 +31,9 @@ struct node {
     char log[LOG_MAX]; /* events, such as "SILENT b; " */
     struct coord_orphan last;
     coord_ms order;
-    bool deaf; /* hears nothing */
-    bool mute; /* sends nothing */
+    bool deaf;        /* hears nothing */
+    bool mute;        /* sends nothing */
+    unsigned deaf_to; /* nodes, a bit each: hears nothing of them */
     int64_t skew_us;
 };
 
@@ -93,7 +94,9 @@ static inline void settle(struct fleet *f)
                coord_coordinator_next_message(node->c, f->now, WALL + node->skew_us, &out)) {
             memcpy(bytes, out.bytes, out.count);
             for (unsigned j = 0; j < f->count && !node->mute; j++) {
-                deliver(f, &f->node[j], out.type, bytes, out.count);
+                if ((f->node[j].deaf_to >> i & 1) == 0) {
+                    deliver(f, &f->node[j], out.type, bytes, out.count);
+                }
             }
         }
         pull(f, node);
