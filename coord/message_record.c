@@ -62,16 +62,21 @@ static const struct coord__field orphans[] = {
     FIELD("reports", REQUIRED | OURS),
 };
 
-#define TABLE(fields)                                \
-    {                                                \
-        fields, sizeof(fields) / sizeof((fields)[0]) \
+/* And the last one that is required. */
+#define TABLE(fields, last)                                      \
+    {                                                            \
+        fields, sizeof(fields) / sizeof((fields)[0]), (last) + 1 \
     }
 
 static const struct {
     const struct coord__field *fields;
     unsigned count;
-} tables[COORD_MESSAGE_TYPES] = {TABLE(heartbeat), TABLE(shutdown), TABLE(work_assignment),
-                                 TABLE(finished), TABLE(orphans)};
+    unsigned required; /* the fields before it are all that may be */
+} tables[COORD_MESSAGE_TYPES] = {TABLE(heartbeat, COORD_HEARTBEAT_TIMESTAMP),
+                                 TABLE(shutdown, COORD_SHUTDOWN_EXPECTED_COMPLETION_AT),
+                                 TABLE(work_assignment, COORD_ASSIGNMENT_ASSIGNED_AT),
+                                 TABLE(finished, COORD_FINISHED_SEQ),
+                                 TABLE(orphans, COORD_ORPHANS_REPORTS)};
 
 const struct coord__field *coord__fields(enum coord_message_type type, unsigned *count)
 {
@@ -247,7 +252,7 @@ enum coord_message_fault coord_record_read(enum coord_message_type type, const v
             COORD_FAULT_NONE};
         fault = read_msgpack(&scan, out);
     }
-    for (unsigned i = 0; fault == COORD_FAULT_NONE && i < out->fields; i++) {
+    for (unsigned i = 0; fault == COORD_FAULT_NONE && i < tables[type].required; i++) {
         bool required = (tables[type].fields[i].flags & REQUIRED) != 0;
         if (required && out->field[i].kind == COORD_KIND_ABSENT) {
             fault = COORD_FAULT_MISSING_KEY;

@@ -27,10 +27,11 @@ static inline bool hex_word(const char *text, unsigned char *out)
     value = (value | value >> 4) & UINT64_C(0x00ff00ff00ff00ff);
     value = (value | value >> 8) & UINT64_C(0x0000ffff0000ffff);
     value |= value >> 16;
-    out[0] = (unsigned char)(value >> 24);
-    out[1] = (unsigned char)(value >> 16);
-    out[2] = (unsigned char)(value >> 8);
-    out[3] = (unsigned char)value;
+    const uint32_t four = (uint32_t)value;
+    out[0] = (unsigned char)(four >> 24);
+    out[1] = (unsigned char)(four >> 16);
+    out[2] = (unsigned char)(four >> 8);
+    out[3] = (unsigned char)four;
     return true;
 }
 

@@ -14,14 +14,28 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return a ^ (a >> 32);
 }
 
+static uint64_t word_at(const unsigned char *at)
+{
+    uint64_t word = 0;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
 uint32_t coord__hash(uint64_t seed, const void *bytes, size_t count)
 {
     const unsigned char *at = bytes;
     uint64_t hash = mix(seed, count);
-    while (count >= 8) {
-        uint64_t word = 0;
-        memcpy(&word, at, 8);
-        hash = mix(hash, word);
+    uint64_t other = mix(hash, seed);
+    /* Two at a time, as one has to wait for nothing of the other's. */
+    while (count >= 16) {
+        hash = mix(hash, word_at(at));
+        other = mix(other, word_at(at + 8));
+        at += 16;
+        count -= 16;
+    }
+    hash = mix(hash, other);
+    if (count >= 8) {
+        hash = mix(hash, word_at(at));
         at += 8;
         count -= 8;
     }
