@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * runtime/sink.c - the queue of reports that wait, and the thread that delivers them.
+ * runtime/sink.c - what a sink is, and the thread that delivers.
  */
 #include "runtime/sink_inside.h"
 
@@ -8,17 +8,11 @@
 #include "runtime/thread.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
-
-enum {
-    RETRY_FIRST = 250, /* ms */
-    RETRY_MAX = 10000
-};
 
 /* ---------------------------------------------------------------- lists of texts */
 
@@ -63,6 +57,19 @@ void coord__texts_free(char **texts)
 
 /* ---------------------------------------------------------------- the thread */
 
+static struct timespec clock_at(coord_ms rest)
+{
+    struct timespec at;
+    COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
+    at.tv_sec += (time_t)(rest / 1000);
+    at.tv_nsec += (long)(rest % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    return at;
+}
+
 static bool deliver(struct coord_sink *sink, struct coord__post *post)
 {
     struct coord_report *report = &post->report;
@@ -91,46 +98,15 @@ static bool deliver(struct coord_sink *sink, struct coord__post *post)
                               : coord__sink_write(sink, sink->fd, text, bytes);
 }
 
-/* What became of a report. */
-enum outcome {
-    DELIVERED,
-    FAILED,
-    OVERTAKEN
-};
-
-/* Does a later report of the same orphan wait? Then this one has had its time. */
-static bool is_overtaken(struct coord_sink *sink, const struct coord__post *post)
+/* Until something changes, or one that failed may be tried again. The lock is held. */
+static void wait_until(struct coord_sink *sink, coord_ms at, coord_ms now)
 {
-    pthread_mutex_lock(&sink->lock);
-    const struct coord__post *other = sink->first;
-    while (other != NULL &&
-           memcmp(other->orphan.report_id, post->orphan.report_id, COORD_REPORT_ID_BYTES) != 0) {
-        other = other->next;
+    if (at == COORD_NEVER) {
+        pthread_cond_wait(&sink->changed, &sink->lock);
+        return;
     }
-    pthread_mutex_unlock(&sink->lock);
-    return other != NULL;
-}
-
-static enum outcome deliver_in_the_end(struct coord_sink *sink, struct coord__post *post)
-{
-    const coord_ms until = coord_ms_add(coord_clock_now(), sink->config.retry_for);
-    coord_ms pause = RETRY_FIRST;
-    bool done = deliver(sink, post);
-    while (!done && coord_clock_now() + pause <= until) {
-        struct pollfd end = {.fd = sink->wake, .events = POLLIN};
-        if (poll(&end, 1, (int)pause) > 0) {
-            break;
-        }
-        if (is_overtaken(sink, post)) {
-            return OVERTAKEN;
-        }
-        pthread_mutex_lock(&sink->lock);
-        sink->counts.retried++;
-        pthread_mutex_unlock(&sink->lock);
-        done = deliver(sink, post);
-        pause = coord_ms_min(2 * pause, RETRY_MAX);
-    }
-    return done ? DELIVERED : FAILED;
+    const struct timespec until = clock_at(coord_ms_sub(at, now));
+    pthread_cond_timedwait(&sink->changed, &sink->lock, &until);
 }
 
 static void *run(void *ctx)
@@ -138,22 +114,24 @@ static void *run(void *ctx)
     struct coord_sink *sink = ctx;
     pthread_mutex_lock(&sink->lock);
     while (!sink->ending) {
-        struct coord__post *post = sink->first;
+        const coord_ms now = coord_clock_now();
+        coord_ms at = COORD_NEVER;
+        struct coord__post *post = coord__sink_take(sink, now, &at);
         if (post == NULL) {
-            pthread_cond_wait(&sink->changed, &sink->lock);
+            wait_until(sink, at, now);
             continue;
         }
-        sink->first = post->next;
-        sink->counts.waiting--;
         sink->busy = true;
         pthread_mutex_unlock(&sink->lock);
-        const enum outcome outcome = deliver_in_the_end(sink, post);
-        free(post);
+        const bool done = deliver(sink, post);
         pthread_mutex_lock(&sink->lock);
         sink->busy = false;
-        sink->counts.delivered += outcome == DELIVERED ? 1 : 0;
-        sink->counts.failed += outcome == FAILED ? 1 : 0;
-        sink->counts.merged += outcome == OVERTAKEN ? 1 : 0;
+        if (done) {
+            sink->counts.delivered++;
+            free(post);
+        } else {
+            coord__sink_again(sink, post, coord_clock_now());
+        }
         pthread_cond_broadcast(&sink->changed);
     }
     pthread_mutex_unlock(&sink->lock);
@@ -362,115 +340,7 @@ void coord_sink_free(struct coord_sink *sink)
     free_parts(sink);
 }
 
-/* ---------------------------------------------------------------- the queue */
-
-static char *keep(char **at, const char *text, size_t bytes)
-{
-    char *kept = *at;
-    memcpy(kept, text, bytes);
-    kept[bytes] = '\0';
-    *at += bytes + 1;
-    return kept;
-}
-
-static struct coord__post *copy_report(const struct coord_report *report)
-{
-    const struct coord_orphan *o = report->orphan;
-    const size_t fleet = report->fleet != NULL ? strlen(report->fleet) : 0;
-    const size_t reporter = report->reporter != NULL ? strlen(report->reporter) : 0;
-    struct coord__post *post =
-        malloc(sizeof *post + o->instance_id_bytes + o->subscription_bytes + fleet + reporter + 4);
-    if (post == NULL) {
-        return NULL;
-    }
-    char *at = post->texts;
-    post->next = NULL;
-    post->report = *report;
-    post->orphan = *o;
-    post->report.orphan = &post->orphan;
-    post->orphan.instance_id = keep(&at, o->instance_id, o->instance_id_bytes);
-    post->orphan.subscription = keep(&at, o->subscription, o->subscription_bytes);
-    post->report.fleet = report->fleet != NULL ? keep(&at, report->fleet, fleet) : NULL;
-    post->report.reporter = report->reporter != NULL ? keep(&at, report->reporter, reporter) : NULL;
-    return post;
-}
-
-/* A later report takes the place of one that waits. @return false: none of its id waits. */
-static bool merge(struct coord_sink *sink, struct coord__post *post)
-{
-    struct coord__post **at = &sink->first;
-    while (*at != NULL &&
-           memcmp((*at)->orphan.report_id, post->orphan.report_id, COORD_REPORT_ID_BYTES) != 0) {
-        at = &(*at)->next;
-    }
-    struct coord__post *old = *at;
-    if (old == NULL) {
-        return false;
-    }
-    sink->counts.merged++;
-    if (old->report.kind == COORD_ORPHANS_OPENED && post->report.kind == COORD_ORPHANS_RESOLVED) {
-        *at = old->next; /* nobody has to hear of either */
-        sink->counts.waiting--;
-        sink->counts.merged++;
-        free(post);
-    } else {
-        if (old->report.kind == COORD_ORPHANS_OPENED) {
-            post->report.kind = COORD_ORPHANS_OPENED;
-        }
-        post->next = old->next;
-        *at = post;
-    }
-    free(old);
-    return true;
-}
-
-static void append(struct coord_sink *sink, struct coord__post *post)
-{
-    struct coord__post **at = &sink->first;
-    while (*at != NULL) {
-        at = &(*at)->next;
-    }
-    *at = post;
-    sink->counts.waiting++;
-}
-
-void coord_sink_put(struct coord_sink *sink, const struct coord_report *report, bool led)
-{
-    COORD_ASSERT(sink->magic == COORD__SINK_MAGIC);
-    if ((sink->config.leader_only && !led) || sink->process != getpid()) {
-        return;
-    }
-    struct coord__post *post = copy_report(report);
-    pthread_mutex_lock(&sink->lock);
-    const bool full = sink->counts.waiting >= sink->config.queue_max;
-    if (post == NULL) {
-        sink->counts.dropped++;
-    } else if ((sink->argv != NULL || full) && merge(sink, post)) {
-        /* it has taken its place */
-    } else if (full) {
-        sink->counts.dropped++;
-        free(post);
-    } else {
-        append(sink, post);
-    }
-    pthread_cond_broadcast(&sink->changed);
-    pthread_mutex_unlock(&sink->lock);
-}
-
 /* ---------------------------------------------------------------- asking */
-
-static struct timespec clock_at(coord_ms rest)
-{
-    struct timespec at;
-    COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-    at.tv_sec += (time_t)(rest / 1000);
-    at.tv_nsec += (long)(rest % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    return at;
-}
 
 bool coord_sink_flush(struct coord_sink *sink, coord_ms bound)
 {

@@ -30,7 +30,8 @@ struct coord_sink_config {
     size_t queue_max;            /* reports that wait */
     coord_ms command_max;        /* ms that one run of a command may take; it is killed then */
     coord_ms retry_for;          /* ms for which a delivery that failed is tried again, first after
-                                    a quarter of a second, then ever later; 0: it is not */
+                                    a quarter of a second, then ever later; 0: it is not. Those of
+                                    other orphans do not wait for it */
     struct coord_log log;        /* what cannot be delivered; called on the sink's thread */
 };
 

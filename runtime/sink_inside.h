@@ -16,6 +16,9 @@ enum {
 /* A report that waits. Its texts lie behind it. */
 struct coord__post {
     struct coord__post *next;
+    coord_ms not_before; /* it failed, and is tried again then */
+    coord_ms pause;      /* ... or so much later, if it fails once more */
+    coord_ms until;      /* the end of trying; 0: it was not tried yet */
     struct coord_report report;
     struct coord_orphan orphan;
     char texts[];
@@ -42,10 +45,15 @@ struct coord_sink {
     pthread_t thread;
     int wake; /* an eventfd, readable when it is to end */
     bool ending;
-    bool busy; /* one is being delivered, or waits to be tried again */
+    bool busy; /* one is being delivered */
     struct coord__post *first;
     struct coord_sink_counts counts;
 };
+
+/* The first that may go now, out of the queue; NULL: none, look again at `*at`. The lock is held. */
+struct coord__post *coord__sink_take(struct coord_sink *sink, coord_ms now, coord_ms *at);
+/* It failed: back into the queue, or that was it. Given. The lock is held. */
+void coord__sink_again(struct coord_sink *sink, struct coord__post *post, coord_ms now);
 
 /* Deliver one, on the sink's thread, no lock held. @return false: it failed, and was logged. */
 bool coord__sink_write(struct coord_sink *sink, int fd, const char *text, size_t bytes);

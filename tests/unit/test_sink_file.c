@@ -176,6 +176,43 @@ static void test_sink_file__what_is_overtaken_is_not_tried_any_more(void **state
     coord_sink_free(sink);
 }
 
+static void test_sink_file__one_that_fails_keeps_no_other_waiting(void **state)
+{
+    (void)state;
+    struct coord_sink *sink = command("case $ORPHAN_REPORT_ID in 01*) exit 1 ;; esac");
+    put(sink, 1, COORD_ORPHANS_OPENED);
+    wait_for_a_retry(sink);
+    put(sink, 2, COORD_ORPHANS_OPENED);
+    while (coord_sink_counts(sink).delivered == 0) {
+        poll(NULL, 0, 10);
+    }
+    assert_int_equal(coord_sink_counts(sink).failed, 0); /* it is tried still */
+    coord_sink_free(sink);
+}
+
+static void test_sink_file__an_opening_that_failed_is_told_with_what_comes_next(void **state)
+{
+    struct place *place = *state;
+    char text[4 * PATH];
+    char kind[16] = "";
+    snprintf(text, sizeof text, "test -e '%s' && printf %%s \"$ORPHAN_KIND\" >'%s'", place->file,
+             place->moved);
+    struct coord_sink *sink = command(text);
+    put(sink, 1, COORD_ORPHANS_OPENED);
+    wait_for_a_retry(sink);
+    put(sink, 1, COORD_ORPHANS_UPDATED);
+    FILE *file = fopen(place->file, "we");
+    assert_non_null(file);
+    fclose(file);
+    assert_true(coord_sink_flush(sink, LONG));
+    coord_sink_free(sink);
+    file = fopen(place->moved, "re");
+    assert_non_null(file);
+    assert_non_null(fgets(kind, sizeof kind, file));
+    fclose(file);
+    assert_string_equal(kind, "opened");
+}
+
 /* However long it would still be tried. */
 static void test_sink_file__the_end_does_not_wait_for_a_retry(void **state)
 {
@@ -195,6 +232,8 @@ int main(void)
         TEST(a_full_disk_is_tried_again_and_then_counted),
         TEST(a_command_that_fails_is_run_again_until_it_works),
         TEST(what_is_overtaken_is_not_tried_any_more),
+        TEST(one_that_fails_keeps_no_other_waiting),
+        TEST(an_opening_that_failed_is_told_with_what_comes_next),
         TEST(the_end_does_not_wait_for_a_retry),
     };
 #undef TEST
