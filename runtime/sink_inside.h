@@ -50,7 +50,7 @@ struct coord_sink {
     struct coord_sink_counts counts;
 };
 
-/* The first that may go now, out of the queue; NULL: none, look again at `*at`. The lock is held. */
+/* The first that may go now, taken out; NULL: none, look again at `*at`. The lock is held. */
 struct coord__post *coord__sink_take(struct coord_sink *sink, coord_ms now, coord_ms *at);
 /* It failed: back into the queue, or that was it. Given. The lock is held. */
 void coord__sink_again(struct coord_sink *sink, struct coord__post *post, coord_ms now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * runtime/sink_queue.c - reports that wait, for their turn or to be tried again. One that fails keeps
- * no other waiting but those of its own orphan.
+ * runtime/sink_queue.c - reports that wait, for their turn or to be tried again. One that fails
+ * keeps no other waiting but those of its own orphan.
  */
 #include "runtime/sink_inside.h"
 
