@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 static int set_up(void **state)
 {
@@ -116,6 +117,95 @@ static void test_cli_agent__a_command_ends_in_time_though_it_is_stopped(void **s
     assert_int_equal(coordctl_wait(&agent), 124);
 }
 
+/* ---------------------------------------------------------------- its end */
+
+static void test_cli_agent__a_command_is_told_to_end_and_its_status_counts(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl watch;
+    struct coordctl agent;
+    static const char *const watched[] = {"--watch", NULL};
+    static const char *const rest[] = {
+        "--subscriptions",
+        "orders",
+        "--",
+        "sh",
+        "-c",
+        "trap 'exit 7' TERM; echo begun; while :; do sleep 0.05; done",
+        NULL};
+    fleet_start(fleet, &watch, "peers", watched);
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "begun");
+    wait_for_text(watch.out, "w-1 PEER_APPEARED");
+    kill(agent.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&agent), 7);
+    wait_for_text(watch.out, "w-1 PEER_LEAVING");
+    wait_for_text(watch.out, "w-1 PEER_FINISHED");
+}
+
+static void test_cli_agent__a_command_that_ends_takes_it_along(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    static const char *const fails[] = {"--", "sh", "-c", "exit 9", NULL};
+    static const char *const missing[] = {"--", "/nowhere/at/all", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", fails);
+    assert_int_equal(coordctl_wait(&agent), 9);
+    wait_for_text(agent.err, "health_failure");
+    fleet_start_agent(fleet, &agent, "w-1", missing);
+    assert_int_equal(coordctl_wait(&agent), 127);
+}
+
+static void test_cli_agent__a_deaf_command_is_killed_before_the_deadline(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const order[] = {"--id",       "w-1", "--intent", "maintenance",
+                                        "--deadline", "1s",  NULL};
+    static const char *const rest[] = {"--", "sh", "-c",
+                                       "trap '' TERM; echo $$; while :; do sleep 0.05; done", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "\n");
+    wait_for_text(agent.err, "leading jobs");
+    assert_int_equal(fleet_call(fleet, out, "announce", order), 0);
+    assert_int_equal(coordctl_wait(&agent), 124);
+    wait_for_end((pid_t)strtol(coordctl_output(agent.out, out), NULL, 10));
+}
+
+static void test_cli_agent__a_command_dies_with_it(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char out[COORDCTL_TEXT];
+    static const char *const rest[] = {"--", "sh", "-c", "echo $$; exec sleep 60", NULL};
+    fleet_start_agent(fleet, &agent, "w-1", rest);
+    wait_for_text(agent.out, "\n");
+    kill(agent.pid, SIGKILL);
+    coordctl_wait(&agent);
+    const pid_t command = (pid_t)strtol(coordctl_output(agent.out, out), NULL, 10);
+    waitpid(command, NULL, 0); /* it came to us, the subreaper, or is gone already */
+    wait_for_end(command);
+}
+
+/* What a bus needs to be reached stands in the environment of coordctl alone. */
+static void test_cli_agent__a_command_does_not_get_the_secret(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char path[COORDCTL_PATH];
+    char bus[COORDCTL_PATH + 32];
+    char out[COORDCTL_TEXT];
+    snprintf(bus, sizeof bus, "COORD_BUS=local:%s", scene_path(&fleet->scene, "hunter2@h", path));
+    const char *const environment[] = {bus, NULL};
+    const char *const call[] = {
+        "agent", "--elector", fleet->scene.uri, "--name", "jobs", "--id", "w-1", "--", "env", NULL};
+    coordctl_start_with(&fleet->scene, &agent, -1, environment, call);
+    assert_int_equal(coordctl_wait(&agent), 0);
+    assert_non_null(strstr(coordctl_output(agent.out, out), "PATH="));
+    assert_null(strstr(out, "hunter2"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_cli_agent__##name, set_up, tear_down)
@@ -124,6 +214,11 @@ int main(void)
         TEST(a_hook_that_fails_is_told),
         TEST(nothing_of_a_command_outlives_it),
         TEST(a_command_ends_in_time_though_it_is_stopped),
+        TEST(a_command_is_told_to_end_and_its_status_counts),
+        TEST(a_command_that_ends_takes_it_along),
+        TEST(a_deaf_command_is_killed_before_the_deadline),
+        TEST(a_command_dies_with_it),
+        TEST(a_command_does_not_get_the_secret),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);

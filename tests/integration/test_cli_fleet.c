@@ -242,75 +242,6 @@ static void start_agent(struct fleet *fleet, struct coordctl *out, const char *i
     coordctl_start(&fleet->scene, out, arguments);
 }
 
-static void test_cli_agent__a_command_is_told_to_end_and_its_status_counts(void **state)
-{
-    struct fleet *fleet = *state;
-    struct coordctl watch;
-    struct coordctl agent;
-    const char *const peers[] = {"peers", "--bus", fleet->bus, "--watch", NULL};
-    static const char *const rest[] = {
-        "--subscriptions",
-        "orders",
-        "--",
-        "sh",
-        "-c",
-        "trap 'exit 7' TERM; echo begun; while :; do sleep 0.05; done",
-        NULL};
-    coordctl_start(&fleet->scene, &watch, peers);
-    start_agent(fleet, &agent, "w-1", rest);
-    wait_for_text(agent.out, "begun");
-    wait_for_text(watch.out, "w-1 PEER_APPEARED");
-    kill(agent.pid, SIGTERM);
-    assert_int_equal(coordctl_wait(&agent), 7);
-    wait_for_text(watch.out, "w-1 PEER_LEAVING");
-    wait_for_text(watch.out, "w-1 PEER_FINISHED");
-}
-
-static void test_cli_agent__a_command_that_ends_takes_it_along(void **state)
-{
-    struct fleet *fleet = *state;
-    struct coordctl agent;
-    static const char *const fails[] = {"--", "sh", "-c", "exit 9", NULL};
-    static const char *const missing[] = {"--", "/nowhere/at/all", NULL};
-    start_agent(fleet, &agent, "w-1", fails);
-    assert_int_equal(coordctl_wait(&agent), 9);
-    wait_for_text(agent.err, "health_failure");
-    start_agent(fleet, &agent, "w-1", missing);
-    assert_int_equal(coordctl_wait(&agent), 127);
-}
-
-static void test_cli_agent__a_deaf_command_is_killed_before_the_deadline(void **state)
-{
-    struct fleet *fleet = *state;
-    struct coordctl agent;
-    char out[COORDCTL_TEXT];
-    const char *const order[] = {"announce", "--bus",       fleet->bus,   "--id", "w-1",
-                                 "--intent", "maintenance", "--deadline", "1s",   NULL};
-    static const char *const rest[] = {"--", "sh", "-c",
-                                       "trap '' TERM; echo $$; while :; do sleep 0.05; done", NULL};
-    start_agent(fleet, &agent, "w-1", rest);
-    wait_for_text(agent.out, "\n");
-    wait_for_text(agent.err, "leading jobs");
-    assert_int_equal(coordctl_call(&fleet->scene, out, order), 0);
-    assert_int_equal(coordctl_wait(&agent), 124);
-    wait_for_end((pid_t)strtol(coordctl_output(agent.out, out), NULL, 10));
-}
-
-static void test_cli_agent__a_command_dies_with_it(void **state)
-{
-    struct fleet *fleet = *state;
-    struct coordctl agent;
-    char out[COORDCTL_TEXT];
-    static const char *const rest[] = {"--", "sh", "-c", "echo $$; exec sleep 60", NULL};
-    start_agent(fleet, &agent, "w-1", rest);
-    wait_for_text(agent.out, "\n");
-    kill(agent.pid, SIGKILL);
-    coordctl_wait(&agent);
-    const pid_t command = (pid_t)strtol(coordctl_output(agent.out, out), NULL, 10);
-    waitpid(command, NULL, 0); /* it came to us, the subreaper, or is gone already */
-    wait_for_end(command);
-}
-
 /* ---------------------------------------------------------------- assign */
 
 static void test_cli_assign__reaches_the_member_under_the_present_fence(void **state)
@@ -482,24 +413,6 @@ static void test_cli_fleet__a_secret_of_a_bus_is_said_nowhere(void **state)
     }
 }
 
-/* What a bus needs to be reached stands in the environment of coordctl alone. */
-static void test_cli_agent__a_command_does_not_get_the_secret(void **state)
-{
-    struct fleet *fleet = *state;
-    struct coordctl agent;
-    char path[COORDCTL_PATH];
-    char bus[COORDCTL_PATH + 32];
-    char out[COORDCTL_TEXT];
-    snprintf(bus, sizeof bus, "COORD_BUS=local:%s", scene_path(&fleet->scene, "hunter2@h", path));
-    const char *const environment[] = {bus, NULL};
-    const char *const call[] = {
-        "agent", "--elector", fleet->scene.uri, "--name", "jobs", "--id", "w-1", "--", "env", NULL};
-    coordctl_start_with(&fleet->scene, &agent, -1, environment, call);
-    assert_int_equal(coordctl_wait(&agent), 0);
-    assert_non_null(strstr(coordctl_output(agent.out, out), "PATH="));
-    assert_null(strstr(out, "hunter2"));
-}
-
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
@@ -510,16 +423,11 @@ int main(int argc, char **argv)
         TEST(test_cli_peers__watch_reads_what_waits_before_it_calls_anybody_silent),
         TEST(test_cli_peers__watch_redraws_in_place_on_a_terminal),
         TEST(test_cli_announce__a_member_leaves),
-        TEST(test_cli_agent__a_command_is_told_to_end_and_its_status_counts),
-        TEST(test_cli_agent__a_command_that_ends_takes_it_along),
-        TEST(test_cli_agent__a_deaf_command_is_killed_before_the_deadline),
-        TEST(test_cli_agent__a_command_dies_with_it),
         TEST(test_cli_assign__reaches_the_member_under_the_present_fence),
         TEST(test_cli_orphans__opened_listed_and_resolved),
         TEST(test_cli_fleet__what_is_not_there_has_a_status_of_its_own),
         TEST(test_cli_fleet__help_tells_of_each_verb),
         TEST(test_cli_fleet__a_secret_of_a_bus_is_said_nowhere),
-        TEST(test_cli_agent__a_command_does_not_get_the_secret),
         TEST(test_cli_fleet__a_mistake_is_told_with_its_cure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
