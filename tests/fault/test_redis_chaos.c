@@ -17,7 +17,7 @@
 enum {
     ELECTORS = 4,
     TTL = 400,
-    DURATION = 12000,
+    DURATION = 7000,
     WAYS = 11
 };
 
