@@ -215,12 +215,11 @@ void cli_run_keep_time(struct cli_run *run)
     if (term->number == 0) {
         return;
     }
-    const coord_ms now = coord_clock_now(); /* before the claim: hard is rather early than late */
+    const coord_ms now = coord_clock_now();
     const struct coord_claim claim = coord_election_claim(run->opened.election);
     if (claim.leading && claim.term == term->number && !term->over) {
-        const coord_ms hard = now + claim.remaining;
-        cli_guard_prolong(&run->guard, coord_ms_sub(hard, grace_of(run)), hard);
-        term->sweep_at = sweep_time(run, hard);
+        cli_guard_prolong(&run->guard, coord_ms_sub(claim.hard, grace_of(run)), claim.hard);
+        term->sweep_at = sweep_time(run, claim.hard);
     }
     if (!term->sweeping && now >= term->sweep_at) {
         begin_sweep(run);

@@ -121,11 +121,9 @@ static void follow_lease(struct coord_agent *a)
         return;
     }
     struct coord_claim claim = coord_lease_claim(a->lease, a->now);
-    coord_ms hard =
-        claim.leading ? coord_ms_add(coord_ms_max(a->now, a->lease->now), claim.remaining) : 0;
-    if (claim.leading != a->told.leading || claim.fence != a->told.fence || hard != a->told_hard) {
-        coord_coordinator_lead(a->coordinator, claim.leading, claim.fence, hard, a->now);
-        a->told_hard = hard;
+    if (claim.leading != a->told.leading || claim.fence != a->told.fence ||
+        claim.hard != a->told.hard) {
+        coord_coordinator_lead(a->coordinator, claim.leading, claim.fence, claim.hard, a->now);
     }
     a->told = claim;
     a->term = claim.leading ? claim.term : a->term;
@@ -340,7 +338,7 @@ coord_ms coord_agent_deadline(struct coord_agent *agent)
         at = coord_ms_min(at, a->bus.deadline(a->bus.ctx));
     }
     if (a->phase == COORD_AGENT_RELEASING) {
-        at = coord_ms_min(at, a->told.leading ? a->told_hard : a->now);
+        at = coord_ms_min(at, a->told.leading ? a->told.hard : a->now);
     }
     if (a->phase != COORD_AGENT_STAYING && a->phase != COORD_AGENT_LEFT) {
         at = coord_ms_min(at, a->deadline);
@@ -395,7 +393,6 @@ void coord_agent_forget_elector(struct coord_agent *agent, coord_ms now)
     a->edge_given = false;
     a->due = true;
     a->told = (struct coord_claim){.leading = false};
-    a->told_hard = 0;
     coord_coordinator_lead(a->coordinator, false, 0, 0, a->now);
 }
 

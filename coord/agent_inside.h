@@ -23,8 +23,7 @@ struct coord_agent {
     coord_ms now;
 
     struct coord_claim told; /* to the coordinator */
-    coord_ms told_hard;
-    uint64_t term; /* the latest that was seen */
+    uint64_t term;           /* the latest that was seen */
     bool edge_given;
     bool connected;
     uint64_t ups;   /* of the bus, when it was looked at last */

@@ -83,6 +83,7 @@ struct coord_claim {
     uint64_t term;      /* 0: none */
     uint64_t fence;     /* 0: none */
     coord_ms remaining; /* until hard; 0 when not leading */
+    coord_ms hard;      /* when the term surely ends, as known now; 0 when not leading */
 };
 
 enum {

@@ -19,6 +19,7 @@ struct coord_claim coord_lease_claim(const struct coord_lease *lease, coord_ms n
         claim.term = lease->term.number;
         claim.fence = lease->term.fence;
         claim.remaining = lease->term.hard - coord_ms_max(now, lease->now);
+        claim.hard = lease->term.hard;
     }
     return claim;
 }

@@ -36,17 +36,12 @@ static bool leads(const struct coord_election *election, coord_ms now)
 
 static void acknowledge_ended_term(struct coord_election *election, coord_ms now)
 {
-    const struct coord__term *term = &election->lease->term;
+    struct coord_lease_status lease;
     coord_lease_acknowledge(election->lease, 0, now); /* time may have ended it, undriven */
-    if (term->state == COORD__TERM_STOPPED) {
-        coord__acknowledge(election, term->number, now);
+    coord_lease_status(election->lease, &lease);
+    if (lease.ended) {
+        coord__acknowledge(election, lease.term, now);
     }
-}
-
-/* Requests that have got their answer, or were given up. */
-static uint64_t answered(const struct coord_lease *lease)
-{
-    return lease->last_id - (lease->request.verb != COORD_VERB_NONE ? 1 : 0);
 }
 
 /* ---------------------------------------------------------------- acquire */
@@ -60,28 +55,29 @@ struct attempt {
 static bool attempt_decided(struct coord_election *election, void *ctx)
 {
     struct attempt *attempt = ctx;
-    const struct coord_lease *lease = election->lease;
-    const struct coord_claim claim = coord_lease_claim(lease, coord_clock_now());
+    const struct coord_claim claim = coord_lease_claim(election->lease, coord_clock_now());
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
     if (claim.leading) {
         attempt->code = claim.stopping ? COORD_E_NOT_LEADER : COORD_OK;
         return true;
     }
-    if (!lease->standing || lease->terms != attempt->terms) {
+    if (!lease.standing || lease.terms != attempt->terms) {
         /* Won, and over again before anybody looked: a callback took long, or the session ended.
          * Or somebody withdrew. No answer would come. */
         attempt->code = COORD_E_NOT_LEADER;
         return true;
     }
-    if (answered(lease) <= attempt->answered || lease->term.state != COORD__TERM_NONE) {
+    if (lease.answered <= attempt->answered || lease.held) {
         return false;
     }
-    if (lease->failures > 0) {
+    if (lease.failures > 0) {
         /* The machine itself asks once more at once: a connection may just have been stale. */
-        attempt->code = lease->error.code;
-        return lease->failures > 1 || coord_err_class(lease->error.code) == COORD_CLASS_REFUSED;
+        attempt->code = lease.why->code;
+        return lease.failures > 1 || coord_err_class(lease.why->code) == COORD_CLASS_REFUSED;
     }
     attempt->code = COORD_E_NOT_LEADER;
-    return lease->last_outcome == COORD_HELD || lease->last_outcome == COORD_RESERVED;
+    return lease.outcome == COORD_HELD || lease.outcome == COORD_RESERVED;
 }
 
 static void give_attempt_up(struct coord_election *election)
@@ -104,11 +100,11 @@ enum coord_err coord_election_try_acquire(struct coord_election *election, coord
     coord__pin(election);
     election->silent = false;
     acknowledge_ended_term(election, now);
-    const bool stood = election->lease->standing;
-    struct attempt attempt = {.answered = answered(election->lease),
-                              .terms = election->lease->terms,
-                              .code = COORD_E_TIMEOUT};
-    if (!stood) {
+    struct coord_lease_status before;
+    coord_lease_status(election->lease, &before);
+    struct attempt attempt = {
+        .answered = before.answered, .terms = before.terms, .code = COORD_E_TIMEOUT};
+    if (!before.standing) {
         election->one_term = true;
         coord_lease_stand(election->lease, now);
     } else if (!leads(election, now)) {
@@ -121,8 +117,8 @@ enum coord_err coord_election_try_acquire(struct coord_election *election, coord
     if (rc != COORD_OK) {
         const bool store =
             coord_err_class(rc) == COORD_CLASS_RETRY || coord_err_class(rc) == COORD_CLASS_REFUSED;
-        rc = store ? failed(&election->lease->error, error) : explained(election, rc, error);
-        if (!stood && !election->closed) {
+        rc = store ? failed(before.why, error) : explained(election, rc, error);
+        if (!before.standing && !election->closed) {
             give_attempt_up(election);
         }
     }
@@ -149,13 +145,14 @@ enum coord_err coord_election_wait(struct coord_election *election, coord_ms tim
     election->silent = false;
     election->one_term = false;
     acknowledge_ended_term(election, now);
-    const bool stood = election->lease->standing;
+    struct coord_lease_status before;
+    coord_lease_status(election->lease, &before);
     coord_lease_stand(election->lease, now);
     coord__touch(election);
     enum coord_err rc = COORD_OK;
     if (!coord__await(election, coord_ms_add(now, timeout), leading, NULL)) {
         rc = explained(election, COORD_E_TIMEOUT, error);
-        if (!stood && !election->closed) {
+        if (!before.standing && !election->closed) {
             give_attempt_up(election);
         }
     }
@@ -169,11 +166,12 @@ enum coord_err coord_election_wait(struct coord_election *election, coord_ms tim
 static bool released(struct coord_election *election, void *ctx)
 {
     (void)ctx;
-    const struct coord_lease *lease = election->lease;
-    const bool over = lease->term.state == COORD__TERM_NONE && lease->undo_tries == 0 &&
-                      lease->request.verb == COORD_VERB_NONE;
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    const bool over = !lease.held && !lease.undoing && !lease.asking;
     /* From inside a callback nobody can wait for the edges. */
-    return over && (!coord_lease_edge_pending(lease) || coord__in_a_callback(election->runtime));
+    return over &&
+           (!coord_lease_edge_pending(election->lease) || coord__in_a_callback(election->runtime));
 }
 
 enum coord_err coord_election_release(struct coord_election *election, coord_ms timeout,
@@ -185,16 +183,21 @@ enum coord_err coord_election_release(struct coord_election *election, coord_ms 
         return coord__say_forked(error);
     }
     coord__pin(election);
-    struct coord_lease *lease = election->lease;
-    const bool held = lease->term.state != COORD__TERM_NONE;
-    coord_lease_withdraw(lease, now);
-    coord__acknowledge(election, lease->term.number, now);
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    const bool held = lease.held;
+    coord_lease_withdraw(election->lease, now);
+    coord__acknowledge(election, lease.term, now);
     enum coord_err rc = COORD_OK;
-    if (!coord__await(election, coord_ms_add(now, timeout), released, NULL)) {
-        const bool known = !election->closed && lease->error.code != COORD_OK;
-        rc = known ? failed(&lease->error, error) : explained(election, COORD_E_TIMEOUT, error);
-    } else if (held && lease->release != COORD_RELEASE_RELEASED && lease->error.code != COORD_OK) {
-        rc = failed(&lease->error, error);
+    const bool over = coord__await(election, coord_ms_add(now, timeout), released, NULL);
+    if (!election->closed) {
+        coord_lease_status(election->lease, &lease);
+    }
+    const bool known = !election->closed && lease.why->code != COORD_OK;
+    if (!over) {
+        rc = known ? failed(lease.why, error) : explained(election, COORD_E_TIMEOUT, error);
+    } else if (known && held && lease.release != COORD_RELEASE_RELEASED) {
+        rc = failed(lease.why, error);
     }
     coord__unpin(election);
     coord__leave(runtime);
@@ -202,8 +205,8 @@ enum coord_err coord_election_release(struct coord_election *election, coord_ms 
 }
 
 struct renewal {
-    uint64_t last_id; /* before the call: what counts is sent later */
-    coord_ms hard;    /* the least that it gives */
+    uint64_t sent; /* before the call: what counts is sent later */
+    coord_ms hard; /* the least that it gives */
     enum coord_err code;
 };
 
@@ -211,19 +214,20 @@ static bool renewal_decided(struct coord_election *election, void *ctx)
 {
     struct renewal *renewal = ctx;
     const coord_ms now = coord_clock_now();
-    const struct coord_lease *lease = election->lease;
-    if (!coord_lease_leading_at(lease, now)) {
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    if (!coord_lease_leading_at(election->lease, now)) {
         renewal->code = COORD_E_NOT_LEADER;
         return true;
     }
-    if (lease->last_id == renewal->last_id && lease->request.verb == COORD_VERB_NONE) {
+    if (lease.sent == renewal->sent && !lease.asking) {
         /* One was under way at the call, and its answer set the time of the next. */
         coord_lease_renew(election->lease, now);
         coord__touch(election);
     }
     renewal->code = COORD_OK;
-    return answered(lease) > renewal->last_id && lease->error.code == COORD_OK &&
-           lease->term.hard >= renewal->hard;
+    return lease.answered > renewal->sent && lease.why->code == COORD_OK &&
+           lease.hard >= renewal->hard;
 }
 
 enum coord_err coord_election_renew(struct coord_election *election, coord_ms timeout,
@@ -235,25 +239,25 @@ enum coord_err coord_election_renew(struct coord_election *election, coord_ms ti
         return coord__say_forked(error);
     }
     coord__pin(election);
-    struct coord_lease *lease = election->lease;
-    struct renewal renewal = {
-        .last_id = lease->last_id,
-        .hard = coord_timing_hard(&election->timing, coord_ms_max(now, lease->now)),
-        .code = COORD_E_NOT_LEADER};
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    struct renewal renewal = {.sent = lease.sent,
+                              .hard = coord_timing_hard(&election->timing, now),
+                              .code = COORD_E_NOT_LEADER};
     enum coord_err rc = COORD_E_NOT_LEADER;
-    if (coord_lease_leading_at(lease, now)) {
-        coord_lease_renew(lease, now);
+    if (coord_lease_leading_at(election->lease, now)) {
+        coord_lease_renew(election->lease, now);
         coord__touch(election);
         const bool decided =
             coord__await(election, coord_ms_add(now, timeout), renewal_decided, &renewal);
         rc = decided ? renewal.code : COORD_E_TIMEOUT;
-        if (!decided && !election->closed && lease->error.code != COORD_OK) {
-            rc = lease->error.code;
+        if (!decided && !election->closed && lease.why->code != COORD_OK) {
+            rc = lease.why->code;
         }
     }
     if (rc != COORD_OK) {
         const bool store = rc != COORD_E_TIMEOUT && rc != COORD_E_NOT_LEADER;
-        rc = store ? failed(&lease->error, error) : explained(election, rc, error);
+        rc = store ? failed(lease.why, error) : explained(election, rc, error);
     }
     coord__unpin(election);
     coord__leave(runtime);

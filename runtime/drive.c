@@ -15,12 +15,10 @@ enum {
 
 void coord__publish(struct coord_election *election, coord_ms now)
 {
-    const struct coord_lease *lease = election->lease;
-    const struct coord_claim claim = coord_lease_claim(lease, now);
+    const struct coord_claim claim = coord_lease_claim(election->lease, now);
     struct coord__published what = {.hard = 0};
     if (claim.leading && claim.term != election->told_no) {
-        /* remaining counts from the machine's clock, which may be ahead of ours */
-        what.hard = coord_ms_add(coord_ms_max(now, lease->now), claim.remaining);
+        what.hard = claim.hard;
         what.term = claim.term;
         what.fence = claim.fence;
         what.stopping = claim.stopping;
@@ -44,22 +42,21 @@ void coord__touch(struct coord_election *election)
 
 /* ---------------------------------------------------------------- when */
 
-static bool dog_sits(const struct coord_election *e)
+/* Is there a term that the watchdog has to look after? `lease` is written then. */
+static bool dog_sits(const struct coord_election *e, struct coord_lease_status *lease)
 {
-    const struct coord__term *term = &e->lease->term;
-    const bool begun = term->state == COORD__TERM_STARTED || term->state == COORD__TERM_STOPPING ||
-                       term->state == COORD__TERM_STOPPED;
-    return (e->watchdog != NULL || e->watchdog_abort) && begun && !term->acknowledged &&
-           e->barked != term->number;
+    if (e->watchdog == NULL && !e->watchdog_abort) {
+        return false;
+    }
+    coord_lease_status(e->lease, lease);
+    return lease->begun && !lease->acknowledged && e->barked != lease->term;
 }
 
 static coord_ms deadline_of(const struct coord_election *e)
 {
-    coord_ms at = coord_ms_min(coord_elector_deadline(e->elector), e->silent_at);
-    if (dog_sits(e)) {
-        at = coord_ms_min(at, e->lease->term.hard);
-    }
-    return at;
+    struct coord_lease_status lease;
+    const coord_ms at = coord_ms_min(coord_elector_deadline(e->elector), e->silent_at);
+    return dog_sits(e, &lease) ? coord_ms_min(at, lease.hard) : at;
 }
 
 coord_ms coord__deadline(const struct coord_runtime *runtime)
@@ -138,8 +135,9 @@ static void sync_descriptors(struct coord_runtime *runtime)
 
 static struct coord_election *barking(struct coord_runtime *runtime, coord_ms now)
 {
+    struct coord_lease_status lease;
     for (struct coord_election *e = runtime->first; e != NULL; e = e->next) {
-        if (dog_sits(e) && coord_lease_overdue(e->lease, now)) {
+        if (dog_sits(e, &lease) && coord_lease_overdue(e->lease, now)) {
             return e;
         }
     }
@@ -149,7 +147,9 @@ static struct coord_election *barking(struct coord_runtime *runtime, coord_ms no
 static void bark(struct coord_election *election)
 {
     struct coord_runtime *runtime = election->runtime;
-    const uint64_t term = election->lease->term.number;
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    const uint64_t term = lease.term;
     const coord_watchdog_fn fn = election->watchdog;
     void *ctx = election->watchdog_ctx;
     const bool end = election->watchdog_abort;

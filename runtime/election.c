@@ -297,6 +297,7 @@ struct coord_claim coord_election_claim(const struct coord_election *election)
         claim.term = what.term;
         claim.fence = what.fence;
         claim.remaining = what.hard - now;
+        claim.hard = what.hard;
     }
     return claim;
 }
@@ -328,7 +329,7 @@ enum coord_err coord_election_leader(struct coord_election *election, struct coo
     }
     const struct coord_lease *lease = election->lease;
     const struct coord_claim own = coord_lease_claim(lease, coord_clock_now());
-    *out = lease->leader;
+    *out = *coord_lease_leader(lease);
     if (own.leading) {
         name_ourselves(election, &own, out);
     } else if (strcmp(out->identity, election->identity) == 0 && out->leading) {

@@ -8,6 +8,7 @@
 #ifndef COORD_INSIDE_H
 #define COORD_INSIDE_H
 
+#include "coord/lease_status.h"
 #include "runtime/cell.h"
 #include "runtime/election.h"
 #include "runtime/loop.h"

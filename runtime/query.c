@@ -24,7 +24,7 @@ static bool query_free(struct coord_election *election, void *ctx)
 static bool query_answered(struct coord_election *election, void *ctx)
 {
     (void)ctx;
-    return election->lease->query.verb == COORD_VERB_NONE;
+    return !coord_lease_querying(election->lease);
 }
 
 static enum coord_err not_answered(const struct coord_election *election, struct coord_error *error)
@@ -35,7 +35,9 @@ static enum coord_err not_answered(const struct coord_election *election, struct
     if (coord__forked(election->runtime)) {
         return coord__say_forked(error);
     }
-    const struct coord_error *why = &election->lease->error;
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    const struct coord_error *why = lease.why;
     if (why->code != COORD_OK) {
         if (error != NULL) {
             *error = *why;
@@ -50,7 +52,7 @@ static enum coord_err not_answered(const struct coord_election *election, struct
 static bool begin_query(struct coord_election *election, const struct coord_request *what)
 {
     struct coord_request request = *what;
-    if (election->lease->query.verb != COORD_VERB_NONE) {
+    if (coord_lease_querying(election->lease)) {
         return false;
     }
     if (what->successor != NULL) {
@@ -73,7 +75,7 @@ static enum coord_err query(struct coord_election *election, const struct coord_
     }
     election->querying = true;
     enum coord_err rc = COORD_E_TIMEOUT;
-    if (lease->query.verb != COORD_VERB_NONE) { /* one that was given up still runs */
+    if (coord_lease_querying(lease)) { /* one that was given up still runs */
         COORD_IGNORE(coord__await(election, until, query_answered, NULL), "asked below");
     }
     if (!election->closed && begin_query(election, what)) {
@@ -85,14 +87,15 @@ static enum coord_err query(struct coord_election *election, const struct coord_
     *outcome = COORD_FAILED;
     if (rc != COORD_OK) {
         rc = not_answered(election, error);
-    } else if (lease->query_outcome == COORD_FAILED || lease->query_outcome == COORD_UNKNOWN) {
-        rc = lease->query_error.code;
-        *outcome = lease->query_outcome;
-        if (error != NULL) {
-            *error = lease->query_error;
-        }
     } else {
-        *outcome = lease->query_outcome;
+        const struct coord_error *why = NULL;
+        *outcome = coord_lease_answer(lease, &why);
+        if (*outcome == COORD_FAILED || *outcome == COORD_UNKNOWN) {
+            rc = why->code;
+            if (error != NULL) {
+                *error = *why;
+            }
+        }
     }
     election->querying = false;
     return rc;
@@ -142,7 +145,7 @@ enum coord_err coord_election_observe(struct coord_election *election, coord_ms 
     enum coord_outcome outcome = COORD_FREE;
     const enum coord_err rc = query_patiently(election, &what, until, &outcome, error);
     if (rc == COORD_OK) {
-        *out = election->lease->leader;
+        *out = *coord_lease_leader(election->lease);
     }
     coord__unpin(election);
     coord__leave(runtime);
@@ -151,7 +154,7 @@ enum coord_err coord_election_observe(struct coord_election *election, coord_ms 
 
 static enum coord_err say_held(const struct coord_election *election, struct coord_error *error)
 {
-    const struct coord_observation *leader = &election->lease->leader;
+    const struct coord_observation *leader = coord_lease_leader(election->lease);
     const char *who = leader->identity[0] != '\0' ? leader->identity : "somebody";
     return coord_error_set(error, COORD_E_BUSY,
                            leader->taking_over ? "%s takes over %s, and leads when it has waited: "
@@ -189,7 +192,7 @@ static enum coord_err look(struct coord_election *election, coord_ms until, uint
     enum coord_outcome outcome = COORD_FREE;
     const enum coord_err rc = query_patiently(election, &what, until, &outcome, error);
     if (rc == COORD_OK) {
-        const struct coord_observation *leader = &election->lease->leader;
+        const struct coord_observation *leader = coord_lease_leader(election->lease);
         *fence = outcome == COORD_HELD && leader->leading ? leader->fence : 0;
     }
     return rc;
@@ -212,7 +215,7 @@ static enum coord_err see_it_end(struct coord_election *election, uint64_t fence
             return coord_error_set(error, COORD_E_TIMEOUT,
                                    "%s was asked to step down and leads still: its work may need "
                                    "its stop grace to end; wait longer",
-                                   election->lease->leader.identity);
+                                   coord_lease_leader(election->lease)->identity);
         }
         const bool retry = rc == COORD_OK || coord_err_class(rc) == COORD_CLASS_RETRY;
         if (!retry || now >= until) {

@@ -99,13 +99,13 @@ static bool settled(struct coord_election *election, void *ctx)
 
 static enum coord_stop outcome(const struct coord_election *election, bool held)
 {
-    const struct coord_lease *lease = election->lease;
-    if (!coord_lease_settled(lease)) {
-        const struct coord__term *term = &lease->term;
-        const bool resigning = term->state == COORD__TERM_STOPPED && term->acknowledged;
-        return resigning || lease->undo_tries > 0 ? COORD_STOP_UNKNOWN : COORD_STOP_LAPSING;
+    struct coord_lease_status lease;
+    coord_lease_status(election->lease, &lease);
+    if (!coord_lease_settled(election->lease)) {
+        const bool resigning = lease.ended && lease.acknowledged;
+        return resigning || lease.undoing ? COORD_STOP_UNKNOWN : COORD_STOP_LAPSING;
     }
-    switch (lease->release) {
+    switch (lease.release) {
     case COORD_RELEASE_RELEASED:
         return COORD_STOP_RELEASED;
     case COORD_RELEASE_LAPSING:
@@ -140,20 +140,20 @@ enum coord_err coord_election_stop(struct coord_election *election, coord_ms bou
         return COORD_E_FORKED;
     }
     enum coord_stop result = COORD_STOP_BUSY;
-    const enum coord__term_state state = election->lease->term.state;
-    const bool held = state != COORD__TERM_NONE && state != COORD__TERM_OWED;
+    struct coord_lease_status before;
+    coord_lease_status(election->lease, &before);
     coord__pin(election);
     coord_lease_withdraw(election->lease, now);
     coord__touch(election);
     if (acknowledges_itself(election)) {
-        coord__acknowledge(election, election->lease->term.number, now);
+        coord__acknowledge(election, before.term, now);
     }
     if (!cannot_wait(election)) {
         coord__await(election, coord_ms_add(now, bound), settled, NULL);
         if (election->closed) {
             result = COORD_STOP_LAPSING;
         } else if (election->runtime->told != election) {
-            result = outcome(election, held);
+            result = outcome(election, before.begun);
         }
     }
     election->silent = true;

@@ -187,16 +187,16 @@ static bool tell_all(struct coord_election *election, const struct coord_edge *e
     return told;
 }
 
-static bool awaits_host(const struct coord__term *term, uint64_t number)
+static bool awaits_host(const struct coord_lease *lease, uint64_t term)
 {
-    return term->number == number && !term->acknowledged &&
-           (term->state == COORD__TERM_STARTED || term->state == COORD__TERM_STOPPING ||
-            term->state == COORD__TERM_STOPPED);
+    struct coord_lease_status status;
+    coord_lease_status(lease, &status);
+    return status.term == term && status.begun && !status.acknowledged;
 }
 
 void coord__acknowledge(struct coord_election *election, uint64_t term, coord_ms now)
 {
-    if (election->one_term && awaits_host(&election->lease->term, term)) {
+    if (election->one_term && awaits_host(election->lease, term)) {
         coord_lease_withdraw(election->lease, now);
     }
     coord_lease_acknowledge(election->lease, term, now);
