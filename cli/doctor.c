@@ -26,7 +26,8 @@ enum {
 };
 
 /* Of libraries that need not be installed. */
-typedef size_t (*postgres_fn)(const char *uri, bool pooler, uint64_t wall, struct coord_check *out);
+typedef size_t (*postgres_fn)(const char *uri, bool pooler, uint64_t (*wall)(void),
+                              struct coord_check *out);
 typedef size_t (*redis_fn)(const struct coord_redis_doctor_config *config, struct coord_check *out);
 
 /* ---------------------------------------------------------------- this host */
@@ -157,8 +158,8 @@ static int ask_postgres(const struct coord_uri *uri, struct cli_findings *found)
     if (examine == NULL) {
         return cli_say_error(&error);
     }
-    found->count = examine(uri->rest, coord_uri_option(uri, "pooler") != NULL,
-                           coord_clock_wall_us(), found->list);
+    found->count = examine(uri->rest, coord_uri_option(uri, "pooler") != NULL, coord_clock_wall_us,
+                           found->list);
     return 0;
 }
 

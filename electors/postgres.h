@@ -64,14 +64,14 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_postgres_init(const char *uri, c
  *
  * @param uri     of PostgreSQL; without `coord.` options.
  * @param pooler  coord.pooler=session was asked for.
- * @param wall    us since 1970 by this host's clock, to compare the server's with.
+ * @param wall    us since 1970 by this host's clock, asked just before and after the server's.
  * @param out     room for COORD_CHECKS_MAX; a server that cannot be asked is one FAIL, too.
  * @return        how many were written; 0: out of memory, or the URI cannot be read.
  * Thread: any.   Blocks: up to 10 s to connect, twice, and 10 s a question.
- * Allocates: libpq's buffers.   Calls back: never.
+ * Allocates: libpq's buffers.   Calls back: wall.
  * Source: docs/postgres.md#doctor, tests/fault/test_postgres_doctor.c.
  */
-COORD_API size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t wall,
+COORD_API size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t (*wall)(void),
                                        struct coord_check *out);
 
 #ifdef __cplusplus

@@ -62,7 +62,7 @@ struct report {
     bool pooler;      /* coord.pooler=session */
     bool shared_lock; /* two connections got one lock */
     bool refused_idle;
-    uint64_t wall;
+    int64_t wall; /* in the middle of the question */
 };
 
 static const char *fact(const struct report *r, enum fact which)
@@ -188,7 +188,7 @@ static void check_room(struct report *r)
 static void check_clock(struct report *r)
 {
     char value[COORD_CHECK_VALUE_MAX];
-    const int64_t apart = (strtoll(fact(r, CLOCK), NULL, 10) - (int64_t)r->wall) / 1000;
+    const int64_t apart = (strtoll(fact(r, CLOCK), NULL, 10) - r->wall) / 1000;
     const int64_t size = apart < 0 ? -apart : apart;
     snprintf(value, sizeof value, "%" PRId64 " ms apart", apart);
     cure(add(r, "clock",
@@ -257,9 +257,11 @@ static bool share_a_lock(PGconn *one, PGconn *two)
     return first && second;
 }
 
-static void examine(PGconn *conn, PGconn *second, struct report *r)
+static void examine(PGconn *conn, PGconn *second, uint64_t (*wall)(void), struct report *r)
 {
+    const int64_t before = (int64_t)wall();
     PGresult *facts = PQexec(conn, facts_text);
+    r->wall = before + ((int64_t)wall() - before) / 2;
     if (PQresultStatus(facts) != PGRES_TUPLES_OK) {
         struct coord_error why;
         coord__postgres_explain_result(facts, &why);
@@ -282,9 +284,10 @@ static void examine(PGconn *conn, PGconn *second, struct report *r)
     PQclear(facts);
 }
 
-size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t wall, struct coord_check *out)
+size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t (*wall)(void),
+                             struct coord_check *out)
 {
-    struct report r = {.list = out, .pooler = pooler, .wall = wall};
+    struct report r = {.list = out, .pooler = pooler};
     struct coord__postgres_target *target = NULL;
     if (coord__postgres_target_new(uri, &target, NULL) != COORD_OK) {
         return 0;
@@ -292,7 +295,7 @@ size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t wall, struct
     PGconn *first = connect_to(target, &r);
     PGconn *second = first != NULL ? connect_to(target, &r) : NULL;
     if (first != NULL && second != NULL) {
-        examine(first, second, &r);
+        examine(first, second, wall, &r);
     }
     PQfinish(second);
     PQfinish(first);

@@ -9,7 +9,7 @@ static size_t count;
 
 static void examine(const char *uri, bool pooler)
 {
-    count = coord_postgres_doctor(uri, pooler, coord_clock_wall_us(), found);
+    count = coord_postgres_doctor(uri, pooler, coord_clock_wall_us, found);
     assert_true(count > 0);
     for (size_t i = 0; i < count; i++) {
         /* A finding that asks for something says what. */
@@ -47,6 +47,25 @@ static void test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server(
     assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_OK);
     assert_int_equal(finding("clock")->verdict, COORD_VERDICT_OK);
     assert_int_equal(finding("fsync")->verdict, COORD_VERDICT_WARN); /* the tests' own server */
+}
+
+static int64_t sessions; /* of doctor, when it asks for our time */
+
+static uint64_t note_sessions(void)
+{
+    sessions = postgres_server_ask(&world_server,
+                                   "select count(*) from pg_stat_activity where backend_type = "
+                                   "'client backend' and pid <> pg_backend_pid()");
+    return coord_clock_wall_us();
+}
+
+static void test_postgres_doctor__compares_clocks_once_it_is_connected(void **state)
+{
+    (void)state;
+    postgres_server_needed();
+    count = coord_postgres_doctor(world_server.uri, false, note_sessions, found);
+    assert_true(sessions >= 2);
+    assert_int_equal(finding("clock")->verdict, COORD_VERDICT_OK);
 }
 
 static void test_postgres_doctor__names_init_and_the_grants(void **state)
@@ -102,6 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server),
+        cmocka_unit_test(test_postgres_doctor__compares_clocks_once_it_is_connected),
         cmocka_unit_test(test_postgres_doctor__names_init_and_the_grants),
         cmocka_unit_test(test_postgres_doctor__a_server_that_is_gone_is_a_finding),
         cmocka_unit_test(test_postgres_doctor__tells_the_modes_of_a_pooler_apart),

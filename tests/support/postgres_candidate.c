@@ -38,6 +38,7 @@ enum coord_err candidate_try(struct candidates *all, const struct candidate_wish
     config.seed = serial;
     config.uri = uri;
     config.share = c->share;
+    config.resolver = wish->resolver;
     memcpy(config.owner, &serial, sizeof serial);
     const pid_t pid = getpid();
     memcpy(config.owner + sizeof serial, &pid, sizeof pid);

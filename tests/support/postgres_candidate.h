@@ -36,6 +36,7 @@ struct candidate_wish {
     unsigned rank;
     const char *metadata;
     struct coord_share *share; /* NULL: its own */
+    const struct coord_resolver *resolver;
     bool explicit_ack;
 };
 
