@@ -207,6 +207,33 @@ static void test_postgres_session__a_short_silence_costs_no_term(void **state)
     link_close(&link);
 }
 
+/* Its former session hangs behind a link that is dead, and has the lock; another way is open. */
+static void test_postgres_session__its_own_former_session_is_waited_out(void **state)
+{
+    (void)state;
+    struct world w;
+    struct link link;
+    char uri[2 * POSTGRES_URI];
+    world_open(&w, "former");
+    link_open(&link);
+    snprintf(uri, sizeof uri, "postgresql://postgres@/postgres?host=%s,%s&port=5432,5432",
+             link.folder, world_server.folder);
+    w.wish.uri = uri;
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    const uint64_t fence = a->fence;
+    const int64_t former = world_holder(&w);
+    proxy_stall(&link.proxy, true);
+    candidates_until(&w.all, a, candidate_leads_not);
+    candidates_until(&w.all, a, candidate_leads);
+    candidates_turn(&w.all, 0); /* its edge */
+    assert_true(a->fence > fence);
+    assert_int_not_equal(world_holder(&w), former);
+    proxy_stall(&link.proxy, false);
+    world_close(&w);
+    link_close(&link);
+}
+
 static void test_postgres_session__a_lost_reply_to_an_acquire_locks_nobody_out(void **state)
 {
     (void)state;
@@ -385,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_postgres_session__a_client_killed_in_mid_query_leaves_no_lock),
         cmocka_unit_test(test_postgres_session__a_silent_link_ends_the_term_at_its_hard_deadline),
         cmocka_unit_test(test_postgres_session__a_short_silence_costs_no_term),
+        cmocka_unit_test(test_postgres_session__its_own_former_session_is_waited_out),
         cmocka_unit_test(test_postgres_session__a_lost_reply_to_an_acquire_locks_nobody_out),
         cmocka_unit_test(
             test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_no_term),
