@@ -85,6 +85,9 @@ COORD_API void coord_backend_reply(struct coord_elector *elector, const struct c
 /** Something may have changed in the store. Thread: confined. */
 COORD_API void coord_backend_hint(struct coord_elector *elector, coord_ms now);
 
+/** See coord_lease_renew_along(); its process() is to be called then. Thread: confined. */
+COORD_API bool coord_backend_renew_along(struct coord_elector *elector, coord_ms now);
+
 /** What was held is surely gone: the session ended, the file was replaced. Thread: confined. */
 COORD_API void coord_backend_lost(struct coord_elector *elector, const struct coord_error *why,
                                   coord_ms now);

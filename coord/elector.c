@@ -351,6 +351,12 @@ void coord_backend_reply(struct coord_elector *elector, const struct coord_reply
     coord_lease_reply(&elector->lease, reply, now);
 }
 
+bool coord_backend_renew_along(struct coord_elector *elector, coord_ms now)
+{
+    check(elector);
+    return coord_lease_renew_along(&elector->lease, now);
+}
+
 void coord_backend_hint(struct coord_elector *elector, coord_ms now)
 {
     check(elector);

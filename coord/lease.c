@@ -372,6 +372,17 @@ static bool renewable(const struct coord_lease *lease)
             COORD__RULE(stopping_renews_for_grace, lease->now < term->renew_until));
 }
 
+bool coord_lease_renew_along(struct coord_lease *lease, coord_ms now)
+{
+    see_time(lease, now);
+    const bool near = lease->term.renew_at <= lease->now + lease->config.timing.renew / 4;
+    if (lease->request.verb != COORD_VERB_NONE || !renewable(lease) || !near) {
+        return false;
+    }
+    lease->term.renew_at = lease->now;
+    return true;
+}
+
 /* May a candidate send ACQUIRE or OBSERVE when its time has come? */
 static bool candidate(const struct coord_lease *lease)
 {

@@ -236,6 +236,15 @@ COORD_API void coord_lease_acknowledge(struct coord_lease *lease, uint64_t term,
 /** Renew at the next pull, out of turn. Without a term nothing happens. Thread: confined. */
 COORD_API void coord_lease_renew(struct coord_lease *lease, coord_ms now);
 
+/**
+ * Another election on the same connection renews now: join it, if our own renewal is near.
+ *
+ * @return  true: it is renewed at the next pull; false: it holds nothing, or its time is far off.
+ * Thread: confined.   Blocks: never.   Allocates: never.   Calls back: never.
+ * Source: docs/postgres.md#terms, tests/unit/test_lease.c.
+ */
+COORD_API bool coord_lease_renew_along(struct coord_lease *lease, coord_ms now);
+
 /** Something may have changed in the store: try, or look, soon. Thread: confined. */
 COORD_API void coord_lease_hint(struct coord_lease *lease, coord_ms now);
 

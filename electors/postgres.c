@@ -81,7 +81,7 @@ static void request(struct coord_elector *base, const struct coord_request *requ
     COORD_ASSERT(e->phase == COORD__POSTGRES_IDLE);
     e->request = *request;
     e->phase = COORD__POSTGRES_WAITING;
-    e->touched = true; /* process() sends it */
+    e->stirs = true; /* process() sends it */
     if (request->verb == COORD_VERB_RELEASE && request->fence != e->fence) {
         e->release_failures = 0;
     }
@@ -104,17 +104,26 @@ static void abandon(struct coord_elector *base, coord_ms now)
         e->unlock_due = true;
     }
     e->phase = COORD__POSTGRES_IDLE;
+    e->stirs = true;
     (void)now;
 }
 
 static void process(struct coord_elector *base, coord_ms now)
 {
     struct coord__postgres_elector *e = of(base);
+    /* One of many reads for all, or each event would cost as many times as there are electors.
+     * Where a host calls another one alone, that one does. */
+    const bool drives = e->session->driver == e || e->session->looked_at != now;
     /* What was just asked for, or learned, is dealt with first: nothing can have come since. The
      * next call reads. */
-    const bool look = !e->touched;
+    const bool look = drives && !e->touched && !e->stirs;
+    const bool gathers = e->stirs && coord__postgres_gather(e, now);
+    const bool works = e->stirs && !gathers;
     e->touched = false;
-    coord__postgres_session_process(e->session, look, now);
+    e->stirs = false;
+    if (works || (drives && !gathers)) {
+        coord__postgres_session_process(e->session, look, now);
+    }
 }
 
 static size_t descriptors(struct coord_elector *base, struct coord_descriptor *out)
@@ -128,7 +137,10 @@ static size_t descriptors(struct coord_elector *base, struct coord_descriptor *o
 static coord_ms deadline(struct coord_elector *base)
 {
     const struct coord__postgres_elector *e = of(base);
-    return e->touched ? 0 : coord__postgres_session_deadline(e->session);
+    if (e->touched || e->stirs) {
+        return 0;
+    }
+    return coord_ms_min(e->session->due_at, coord__postgres_gather_at(e->session));
 }
 
 static const char *const options[] = {"takeover", "pooler", NULL};

@@ -110,11 +110,23 @@ static void renewal_failed(struct coord__postgres_elector *e,
     }
 }
 
-static int row_of(const PGresult *rows, const struct coord__postgres_elector *e)
+/* Rows come in any order; a key has 63 bits. */
+static int read_keys(const PGresult *rows, uint64_t *keys)
 {
-    for (int row = 0; row < PQntuples(rows); row++) {
-        if (!PQgetisnull(rows, row, COORD__RENEW_KEY) &&
-            strcmp(coord__postgres_text(rows, row, COORD__RENEW_KEY), e->key_text) == 0) {
+    const int all = rows != NULL ? PQntuples(rows) : 0;
+    const int count = all < COORD__POSTGRES_BATCH ? all : COORD__POSTGRES_BATCH;
+    for (int row = 0; row < count; row++) {
+        keys[row] = PQgetisnull(rows, row, COORD__RENEW_KEY)
+                        ? UINT64_MAX
+                        : coord__postgres_read(rows, row, COORD__RENEW_KEY);
+    }
+    return count;
+}
+
+static int row_of(const uint64_t *keys, int count, uint64_t key)
+{
+    for (int row = 0; row < count; row++) {
+        if (keys[row] == key) {
             return row;
         }
     }
@@ -154,6 +166,8 @@ static bool check_row(const struct coord__postgres_elector *e, const PGresult *r
 static void renewals_answered(struct coord__postgres_session *session,
                               const struct coord__postgres_reply *reply, coord_ms now)
 {
+    uint64_t keys[COORD__POSTGRES_BATCH];
+    const int count = read_keys(reply->rows, keys);
     for (struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {
         if (e->phase != COORD__POSTGRES_FLYING || e->request.verb != COORD_VERB_RENEW) {
             continue;
@@ -163,7 +177,7 @@ static void renewals_answered(struct coord__postgres_session *session,
             continue;
         }
         struct coord_error why;
-        const int row = row_of(reply->rows, e);
+        const int row = row_of(keys, count, e->key);
         if (!check_row(e, reply->rows, row, &why)) {
             lost(e, &why, now);
             continue;

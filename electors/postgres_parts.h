@@ -17,6 +17,7 @@ enum {
     COORD__POSTGRES_NUMBER = 24,  /* a decimal text and its NUL */
     COORD__POSTGRES_CHANNEL = 24, /* "coord_", 16 hex digits and the NUL */
     COORD__POSTGRES_ORPHANS = 16, /* locks of electors that are gone */
+    COORD__POSTGRES_BATCH = 256,  /* keys of one statement */
     COORD__POSTGRES_SHARE_KEY = 96,
     COORD__POSTGRES_RUN = 64
 };
@@ -46,6 +47,8 @@ struct coord__postgres_elector {
     enum coord__postgres_phase phase;
     struct coord_request request;
     bool touched; /* something was reported: its base has to run */
+    bool stirs;   /* something is asked of the session */
+    bool called;  /* its renewal is waited for, to go with those of others */
 
     bool held;       /* this session has the lock for it */
     uint64_t fence;  /* of the term that holds it */
@@ -97,7 +100,12 @@ struct coord__postgres_session {
      * the next client before all Syncs of the former one were answered. */
     bool pooler;
     struct coord__postgres_elector *first;
+    struct coord__postgres_elector *driver; /* one of them reads for all */
+    coord_ms looked_at;                     /* when it was read last */
+    coord_ms due_at;                        /* as it was when it was processed last */
     struct coord__postgres_elector *cursor; /* where the next round begins */
+    unsigned called;                        /* renewals that are waited for */
+    coord_ms gather_until;                  /* for so long at most */
 
     bool ready;        /* set up and probed */
     bool settings_due; /* the least lease has changed */
@@ -135,7 +143,6 @@ void coord__postgres_session_leave(struct coord__postgres_elector *elector, bool
 /** @param look  read what has come; else only send. */
 void coord__postgres_session_process(struct coord__postgres_session *session, bool look,
                                      coord_ms now);
-coord_ms coord__postgres_session_deadline(const struct coord__postgres_session *session);
 /** Send the settings of the least lease, and look at them. */
 void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now);
 
@@ -144,6 +151,15 @@ bool coord__postgres_session_send(struct coord__postgres_session *session,
                                   enum coord__postgres_sql sql,
                                   struct coord__postgres_elector *elector, int count,
                                   const char *const *values, coord_ms now);
+
+/* ---- electors/postgres_gather.c: renewals that go together ---- */
+
+/** Its request waits. @return true: others are about to renew, too; they are waited for. */
+bool coord__postgres_gather(struct coord__postgres_elector *elector, coord_ms now);
+/** Nobody is waited for any more. */
+void coord__postgres_gathered(struct coord__postgres_session *session);
+void coord__postgres_gather_leave(struct coord__postgres_elector *elector);
+coord_ms coord__postgres_gather_at(const struct coord__postgres_session *session);
 
 /* ---- electors/postgres_work.c: what is sent next ---- */
 

@@ -121,6 +121,7 @@ enum coord_err coord__postgres_session_join(struct coord__postgres_elector *elec
     elector->share = config->share;
     elector->next = session->first;
     session->first = elector;
+    session->driver = session->driver != NULL ? session->driver : elector;
     find_least_lease(session);
     return COORD_OK;
 }
@@ -142,6 +143,7 @@ void coord__postgres_session_leave(struct coord__postgres_elector *elector, bool
         at = &(*at)->next;
     }
     *at = elector->next;
+    coord__postgres_gather_leave(elector);
     session->cursor = NULL;
     for (unsigned i = 0; i < session->job_count; i++) {
         struct coord__postgres_job *job =
@@ -189,7 +191,7 @@ static void send_probe(struct coord__postgres_session *session, coord_ms now)
         NULL, now);
 }
 
-static void send_settings(struct coord__postgres_session *session, coord_ms now)
+void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now)
 {
     char lease[COORD__POSTGRES_NUMBER];
     char statement[COORD__POSTGRES_NUMBER];
@@ -224,7 +226,7 @@ static void opened(void *ctx, coord_ms now)
     session->probe_less = false;
     if (coord__postgres_session_send(session, COORD__POSTGRES_NO_TIMEOUT, NULL, 0, NULL, now) &&
         !session->pooler) {
-        send_settings(session, now);
+        coord__postgres_session_settle(session, now);
     }
 }
 
@@ -321,7 +323,7 @@ static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_
         break;
     case COORD__POSTGRES_NO_TIMEOUT:
         if (session->pooler) {
-            send_settings(session, now);
+            coord__postgres_session_settle(session, now);
         }
         break;
     case COORD__POSTGRES_SETTINGS: /* the probe tells whether they took */
@@ -463,9 +465,19 @@ static void connect_if_wanted(struct coord__postgres_session *session, coord_ms 
     coord__postgres_process(session->link, now);
 }
 
+static coord_ms due_at(const struct coord__postgres_session *session)
+{
+    coord_ms at = coord__postgres_deadline(session->link);
+    at = coord_ms_min(at, silent_at(session));
+    at = coord_ms_min(at, idle_at(session));
+    at = coord_ms_min(at, coord__postgres_work_at(session));
+    return coord_ms_min(at, coord__postgres_listen_deadline(session));
+}
+
 void coord__postgres_session_process(struct coord__postgres_session *session, bool look,
                                      coord_ms now)
 {
+    session->looked_at = look ? now : session->looked_at;
     if (look || !coord__postgres_is_open(session->link)) {
         coord__postgres_process(session->link, now);
     }
@@ -482,18 +494,5 @@ void coord__postgres_session_process(struct coord__postgres_session *session, bo
     connect_if_wanted(session, now);
     coord__postgres_work(session, now);
     coord__postgres_listen_process(session, look, now);
-}
-
-void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now)
-{
-    send_settings(session, now);
-}
-
-coord_ms coord__postgres_session_deadline(const struct coord__postgres_session *session)
-{
-    coord_ms at = coord__postgres_deadline(session->link);
-    at = coord_ms_min(at, silent_at(session));
-    at = coord_ms_min(at, idle_at(session));
-    at = coord_ms_min(at, coord__postgres_work_at(session));
-    return coord_ms_min(at, coord__postgres_listen_deadline(session));
+    session->due_at = due_at(session);
 }

@@ -10,8 +10,7 @@
 #include <string.h>
 
 enum {
-    BATCH = 64, /* keys of one statement */
-    KEYS_TEXT = BATCH * 21 + 3,
+    KEYS_TEXT = COORD__POSTGRES_BATCH * 21 + 3,
     METADATA_TEXT = 2 * COORD_METADATA_MAX + 3
 };
 
@@ -43,8 +42,8 @@ static bool send_unlocks(struct coord__postgres_session *session, coord_ms now)
 {
     struct keys keys = {.count = 0};
     char number[COORD__POSTGRES_NUMBER];
-    for (struct coord__postgres_elector *e = session->first; e != NULL && keys.count < BATCH;
-         e = e->next) {
+    for (struct coord__postgres_elector *e = session->first;
+         e != NULL && keys.count < COORD__POSTGRES_BATCH; e = e->next) {
         if (e->unlock_due || now >= e->unlock_at) {
             add_key(&keys, e->key_text);
             e->unlock_due = false;
@@ -53,7 +52,7 @@ static bool send_unlocks(struct coord__postgres_session *session, coord_ms now)
         }
     }
     session->orphans_flying = 0;
-    while (session->orphans_flying < session->orphan_count && keys.count < BATCH) {
+    while (session->orphans_flying < session->orphan_count && keys.count < COORD__POSTGRES_BATCH) {
         const uint64_t key = session->orphans[session->orphans_flying++];
         add_key(&keys, coord__postgres_number(key, number));
     }
@@ -75,8 +74,9 @@ static bool must_strike(const struct coord__postgres_elector *e)
 static bool send_renewals(struct coord__postgres_session *session, bool all, coord_ms now)
 {
     struct keys keys = {.count = 0};
-    for (struct coord__postgres_elector *e = session->first; e != NULL && keys.count < BATCH;
-         e = e->next) {
+    coord__postgres_gathered(session);
+    for (struct coord__postgres_elector *e = session->first;
+         e != NULL && keys.count < COORD__POSTGRES_BATCH; e = e->next) {
         const bool asked = e->phase == COORD__POSTGRES_WAITING &&
                            e->request.verb == COORD_VERB_RENEW && !must_strike(e);
         if (asked) {

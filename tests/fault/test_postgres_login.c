@@ -3,6 +3,7 @@
  * that a file keeps, and servers that are not good enough.
  */
 #include "tests/support/postgres_world.h"
+#include "tests/support/scratch.h"
 
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -49,8 +50,7 @@ static int start(void **state)
     static char key_option[PATH + 16];
     static const char *const options[] = {"port=auto", "ssl=on", cert_option, key_option, NULL};
     char spare[PATH];
-    snprintf(folder, sizeof folder, "/tmp/coord-tls-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    scratch_make("tls", folder, sizeof folder);
     assert_int_equal(chmod(folder, 0711), 0);
     snprintf(cert, sizeof cert, "%s/cert.pem", folder);
     snprintf(key, sizeof key, "%s/key.pem", folder);
@@ -72,13 +72,13 @@ static int start(void **state)
                                       "grant usage on schema coord to secure; "
                                       "grant select, insert, update on coord.term to secure");
     postgres_server_put_in_hba(&world_server, "hostssl all secure 127.0.0.1/32 scram-sha-256\n"
-                                       "hostnossl all secure 127.0.0.1/32 reject");
+                                              "hostnossl all secure 127.0.0.1/32 reject");
     return 0;
 }
 
 static int stop(void **state)
 {
-    postgres_server_remove(folder);
+    scratch_remove(folder);
     return world_stop(state);
 }
 

@@ -1,41 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * tests/fault/test_postgres_session.c - bad weather between the elector and its server: sessions
- * that end, links that fall silent, locks of others, a server that restarts.
+ * that end, locks of others, a server that restarts.
  */
 #include "tests/support/postgres_world.h"
-#include "tests/support/proxy.h"
-#include "tests/support/scratch.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-
-/* ---------------------------------------------------------------- a link to spoil */
-
-struct link {
-    struct proxy proxy;
-    char folder[64];
-    char uri[POSTGRES_URI];
-};
-
-static void link_open(struct link *link)
-{
-    char path[160];
-    snprintf(path, sizeof path, "%s/.s.PGSQL.5432", world_server.folder);
-    proxy_start(&link->proxy, path);
-    scratch_make("link", link->folder, sizeof link->folder);
-    snprintf(path, sizeof path, "%s/.s.PGSQL.5432", link->folder);
-    assert_int_equal(symlink(link->proxy.socket, path), 0);
-    snprintf(link->uri, sizeof link->uri, "postgresql://postgres@/postgres?host=%s&port=5432",
-             link->folder);
-}
-
-static void link_close(struct link *link)
-{
-    proxy_stop(&link->proxy);
-    scratch_remove(link->folder);
-}
 
 /* ---------------------------------------------------------------- ends of sessions */
 
@@ -53,12 +25,17 @@ static void test_postgres_session__a_terminated_backend_is_told_on_the_fatal(voi
     while (candidate_leads(a)) {
         candidates_turn(&w.all, 5000);
     }
-    /* Far below the 10 s of a renewal; 50 ms are seen, the rest is for a busy machine. */
-    assert_true(coord_clock_now() - ended < 2000);
+    /* Below the 10 s of a renewal: a guard. `make bench` tells how long it takes. */
+    assert_true(coord_clock_now() - ended < 8000);
     assert_int_equal(a->lease->last_end, COORD_END_LOST);
     assert_int_equal(a->stopped, 1);
     candidates_until(&w.all, a, candidate_leads);
     world_close(&w);
+}
+
+static bool is_retrying(const struct candidate *candidate)
+{
+    return candidate_reason(candidate) == COORD_REASON_RETRYING;
 }
 
 static void restart_with(int signal_number)
@@ -74,7 +51,7 @@ static void restart_with(int signal_number)
     candidates_until(&w.all, a, candidate_leads_not);
     /* A server that takes longer to end than a lease is noticed by the deadline instead. */
     assert_true(a->lease->last_end == COORD_END_LOST || a->lease->last_end == COORD_END_UNRENEWED);
-    candidates_run(&w.all, 300);
+    candidates_until(&w.all, b, is_retrying);
     assert_int_equal(coord_err_class(b->lease->error.code), COORD_CLASS_RETRY);
     postgres_server_again(&world_server);
     const coord_ms guard = coord_clock_now() + CANDIDATE_PATIENCE;
@@ -97,6 +74,11 @@ static void test_postgres_session__so_does_an_immediate_shutdown(void **state)
     restart_with(SIGQUIT);
 }
 
+static bool has_stopped(const struct candidate *candidate)
+{
+    return candidate->stopped == 1;
+}
+
 static void test_postgres_session__the_server_drops_a_holder_that_hangs(void **state)
 {
     (void)state;
@@ -111,8 +93,7 @@ static void test_postgres_session__the_server_drops_a_holder_that_hangs(void **s
     candidates_until(&w.all, b, candidate_leads);
     a->frozen = false;
     assert_false(candidate_leads(a)); /* before it looks at its socket */
-    candidates_run(&w.all, 100);
-    assert_int_equal(a->stopped, 1);
+    candidates_until(&w.all, a, has_stopped);
     world_close(&w);
 }
 
@@ -150,109 +131,6 @@ static void test_postgres_session__a_client_killed_in_mid_query_leaves_no_lock(v
     world_close(&w);
 }
 
-/* ---------------------------------------------------------------- silence */
-
-static void test_postgres_session__a_silent_link_ends_the_term_at_its_hard_deadline(void **state)
-{
-    (void)state;
-    struct world w;
-    struct link link;
-    world_open(&w, "silent");
-    link_open(&link);
-    w.wish.uri = link.uri;
-    struct candidate *a = world_join(&w);
-    w.wish.uri = world_server.uri;
-    struct candidate *b = world_join(&w);
-    candidate_win(&w.all, a);
-    candidate_stand(b);
-    candidates_until(&w.all, b, candidate_is_held);
-    proxy_stall(&link.proxy, true);
-    candidates_until(&w.all, a, candidate_leads_not);
-    assert_int_equal(a->lease->last_end, COORD_END_UNRENEWED);
-    candidates_until(&w.all, b, candidate_leads); /* the server ended the silent session */
-    proxy_stall(&link.proxy, false);
-    candidates_until(&w.all, a, candidate_is_held);
-    world_close(&w);
-    link_close(&link);
-}
-
-static void test_postgres_session__a_short_silence_costs_no_term(void **state)
-{
-    (void)state;
-    struct world w;
-    struct link link;
-    struct coord_share share = {.first = NULL};
-    world_open(&w, "short");
-    link_open(&link);
-    w.wish.uri = link.uri;
-    w.wish.share = &share;
-    w.wish.ttl = 3000;
-    struct candidate *a = world_join(&w);
-    candidate_win(&w.all, a);
-    char second[128];
-    postgres_server_name(second, sizeof second, "stalls");
-    w.wish.name = second;
-    struct candidate *b = world_join(&w);
-    candidate_stand(b);
-    proxy_stall(&link.proxy, true);
-    /* Longer than an attempt, and its acquire is asked again: the session is not closed for it,
-     * as that would end the other's term. */
-    candidates_run(&w.all, 900);
-    proxy_stall(&link.proxy, false);
-    candidates_until(&w.all, b, candidate_leads);
-    assert_true(candidate_leads(a));
-    assert_int_equal(a->started, 1);
-    assert_int_equal(a->stopping, 0);
-    world_close(&w);
-    link_close(&link);
-}
-
-/* Its former session hangs behind a link that is dead, and has the lock; another way is open. */
-static void test_postgres_session__its_own_former_session_is_waited_out(void **state)
-{
-    (void)state;
-    struct world w;
-    struct link link;
-    char uri[2 * POSTGRES_URI];
-    world_open(&w, "former");
-    link_open(&link);
-    snprintf(uri, sizeof uri, "postgresql://postgres@/postgres?host=%s,%s&port=5432,5432",
-             link.folder, world_server.folder);
-    w.wish.uri = uri;
-    struct candidate *a = world_join(&w);
-    candidate_win(&w.all, a);
-    const uint64_t fence = a->fence;
-    const int64_t former = world_holder(&w);
-    proxy_stall(&link.proxy, true);
-    candidates_until(&w.all, a, candidate_leads_not);
-    candidates_until(&w.all, a, candidate_leads);
-    candidates_turn(&w.all, 0); /* its edge */
-    assert_true(a->fence > fence);
-    assert_int_not_equal(world_holder(&w), former);
-    proxy_stall(&link.proxy, false);
-    world_close(&w);
-    link_close(&link);
-}
-
-static void test_postgres_session__a_lost_reply_to_an_acquire_locks_nobody_out(void **state)
-{
-    (void)state;
-    struct world w;
-    struct link link;
-    world_open(&w, "lost-reply");
-    link_open(&link);
-    w.wish.uri = link.uri;
-    struct candidate *a = world_join(&w);
-    proxy_drop_reply(&link.proxy, "coord_acquire");
-    candidate_stand(a);
-    candidates_until(&w.all, a, candidate_leads);
-    assert_int_equal(proxy_dropped(&link.proxy), 1);
-    candidates_turn(&w.all, 0);
-    assert_int_equal(a->started, 1);
-    world_close(&w);
-    link_close(&link);
-}
-
 /* ---------------------------------------------------------------- locks of others */
 
 static void test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_no_term(
@@ -261,6 +139,7 @@ static void test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_
     (void)state;
     struct world w;
     world_open(&w, "locked");
+    w.wish.ttl = 2000;
     struct candidate *a = world_join(&w);
     candidate_win(&w.all, a);
     PGconn *other = postgres_server_connect(&world_server);
@@ -276,8 +155,7 @@ static void test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_
     assert_string_equal(postgres_server_try(other, "begin; lock table coord.term"), "");
     candidate_resign(&w.all, a);
     assert_int_equal(a->lease->release, COORD_RELEASE_LAPSING);
-    candidates_run(&w.all, 200);
-    assert_int_equal(world_holder(&w), 0);
+    world_until_free(&w);
     PQfinish(other);
     world_close(&w);
 }
@@ -295,8 +173,7 @@ static void test_postgres_session__a_commit_that_fails_leaves_no_lock(void **sta
                        "deferrable initially deferred for each row execute function refuse()");
     candidate_stand(a);
     candidates_until_error(&w.all, a, COORD_E_PROTOCOL);
-    candidates_run(&w.all, 100);
-    assert_int_equal(world_holder(&w), 0);
+    world_until_free(&w);
     postgres_server_do(&world_server, "drop trigger refuse on coord.term; drop function refuse()");
     candidates_until(&w.all, a, candidate_leads);
     world_close(&w);
@@ -333,15 +210,13 @@ static void test_postgres_session__a_lost_listener_costs_speed_only(void **state
     candidate_win(&w.all, a);
     candidate_stand(b);
     candidates_until(&w.all, b, candidate_is_held);
-    candidates_run(&w.all, 300);
     const char *const listeners =
-        "select count(*) = 2 from pg_stat_activity where query like 'listen coord%%'";
-    assert_int_equal(postgres_server_ask(&world_server, "%s", listeners), 1);
+        "select count(*) = 2 from pg_stat_activity where query like 'listen coord%'";
+    world_until(&w, "%s", listeners);
     postgres_server_do(&world_server, "select pg_terminate_backend(pid) from pg_stat_activity "
                                       "where query like 'listen coord%%'");
-    candidates_run(&w.all, 1000);
+    world_until(&w, "%s", listeners);
     assert_true(candidate_leads(a)); /* its own session is another */
-    assert_int_equal(postgres_server_ask(&world_server, "%s", listeners), 1);
     coord_lease_withdraw(a->lease, coord_clock_now());
     candidates_until(&w.all, b, candidate_leads);
     world_close(&w);
@@ -410,10 +285,6 @@ int main(void)
         cmocka_unit_test(test_postgres_session__so_does_an_immediate_shutdown),
         cmocka_unit_test(test_postgres_session__the_server_drops_a_holder_that_hangs),
         cmocka_unit_test(test_postgres_session__a_client_killed_in_mid_query_leaves_no_lock),
-        cmocka_unit_test(test_postgres_session__a_silent_link_ends_the_term_at_its_hard_deadline),
-        cmocka_unit_test(test_postgres_session__a_short_silence_costs_no_term),
-        cmocka_unit_test(test_postgres_session__its_own_former_session_is_waited_out),
-        cmocka_unit_test(test_postgres_session__a_lost_reply_to_an_acquire_locks_nobody_out),
         cmocka_unit_test(
             test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_no_term),
         cmocka_unit_test(test_postgres_session__a_commit_that_fails_leaves_no_lock),

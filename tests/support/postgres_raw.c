@@ -61,7 +61,7 @@ static void receive(struct postgres_raw *raw, int syncs, int fence_column)
 void postgres_raw_open(struct postgres_raw *raw, const struct postgres_server *server,
                        const char *name)
 {
-    static const char *const settings[] = {"6000", "750", "375"};
+    static const char *const settings[] = {"600000", "750", "375"};
     char listen[64];
     raw->conn = postgres_server_connect(server);
     raw->listener = postgres_server_connect(server);

@@ -41,6 +41,9 @@ int world_stop(void **state)
 void world_open(struct world *world, const char *what)
 {
     postgres_server_needed();
+    if (world_server.pid == 0 && world_server.folder[0] != '\0') {
+        postgres_server_again(&world_server); /* a test that failed has left it ended */
+    }
     memset(world, 0, sizeof *world);
     postgres_server_name(world->name, sizeof world->name, what);
     world->wish.uri = world_server.uri;
@@ -74,6 +77,31 @@ int64_t world_holder(const struct world *world)
         "mode = 'ExclusiveLock' and classid::bigint << 32 | objid::bigint = %" PRIu64,
         key);
     return pid > 0 ? pid : 0;
+}
+
+void world_until(struct world *world, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const coord_ms guard = coord_clock_now() + CANDIDATE_PATIENCE;
+    while (postgres_server_ask(&world_server, "%s", text) != 1) {
+        if (coord_clock_now() > guard) {
+            fail_msg("never true: %s", text);
+        }
+        candidates_run(&world->all, 20);
+    }
+}
+
+void world_until_free(struct world *world)
+{
+    const coord_ms guard = coord_clock_now() + CANDIDATE_PATIENCE;
+    while (world_holder(world) != 0) {
+        assert_true(coord_clock_now() < guard);
+        candidates_run(&world->all, 20);
+    }
 }
 
 void world_terminate(const struct world *world)

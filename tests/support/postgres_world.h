@@ -39,6 +39,13 @@ void world_abandon(struct world *world);
 /** The server's process that holds the lock of this test's name; 0: nobody. */
 int64_t world_holder(const struct world *world);
 
+/** Drive the candidates until a question to the server (its first value) is answered with true. */
+void world_until(struct world *world, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Drive them until nobody holds the lock of this test's name. */
+void world_until_free(struct world *world);
+
 /** pg_terminate_backend() of it, and wait until it is gone. */
 void world_terminate(const struct world *world);
 

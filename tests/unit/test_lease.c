@@ -73,6 +73,22 @@ static void test_lease__an_owed_grant_waits_from_the_reply_and_then_renews(void 
     expect_edge(&b, COORD_EDGE_STARTED);
 }
 
+static void test_lease__a_renewal_that_is_near_goes_along_with_another(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, 0, false);
+    assert_false(coord_lease_renew_along(&b.lease, b.now)); /* there is no term */
+    lead(&b);
+    assert_false(coord_lease_renew_along(&b.lease, b.now)); /* its time is far off */
+    expect_nothing(&b);
+    b.now = b.lease.term.renew_at - b.lease.config.timing.renew / 4;
+    assert_true(coord_lease_renew_along(&b.lease, b.now));
+    expect(&b, COORD_VERB_RENEW);
+    assert_false(coord_lease_renew_along(&b.lease, b.now)); /* it is on its way */
+    renew(&b);
+}
+
 static void test_lease__a_store_that_shortens_the_wait_is_believed(void **state)
 {
     (void)state;
@@ -187,6 +203,7 @@ int main(void)
         cmocka_unit_test(test_lease__deadlines_are_anchored_at_the_sending),
         cmocka_unit_test(test_lease__a_process_that_slept_gets_no_before_its_loop_runs),
         cmocka_unit_test(test_lease__an_owed_grant_waits_from_the_reply_and_then_renews),
+        cmocka_unit_test(test_lease__a_renewal_that_is_near_goes_along_with_another),
         cmocka_unit_test(test_lease__a_store_that_shortens_the_wait_is_believed),
         cmocka_unit_test(test_lease__a_grant_past_soft_is_renewed_before_it_leads),
         cmocka_unit_test(test_lease__a_renewal_moves_the_deadline_and_a_late_yes_does_not_revive),
