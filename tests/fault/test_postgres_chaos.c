@@ -13,7 +13,7 @@
 
 enum {
     RIVALS = 4,
-    DURATION = 15000, /* ms */
+    DURATION = 10000, /* ms */
     LEASE = 800
 };
 
