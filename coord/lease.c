@@ -375,12 +375,11 @@ static bool renewable(const struct coord_lease *lease)
 bool coord_lease_renew_along(struct coord_lease *lease, coord_ms now)
 {
     see_time(lease, now);
-    const bool near = lease->term.renew_at <= lease->now + lease->config.timing.renew / 4;
-    if (lease->request.verb != COORD_VERB_NONE || !renewable(lease) || !near) {
-        return false;
-    }
-    lease->term.renew_at = lease->now;
-    return true;
+    const coord_ms soon = coord_ms_add(lease->now, lease->config.timing.renew / 4);
+    const bool along =
+        lease->request.verb == COORD_VERB_NONE && renewable(lease) && lease->term.renew_at <= soon;
+    lease->term.renew_at = along ? lease->now : lease->term.renew_at;
+    return along;
 }
 
 /* May a candidate send ACQUIRE or OBSERVE when its time has come? */
