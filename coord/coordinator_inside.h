@@ -213,6 +213,7 @@ struct coord__reports {
     uint32_t *empty;  /* places without one, below `count` */
     uint32_t *sorted; /* places of all, by id, when `order` holds */
     bool order;
+    coord_ms swept_at; /* when room was last made */
     struct coord__index by_id;
     struct coord__list queue; /* events that are due, by queue_next */
     struct coord__list sends; /* messages that are due, by send_next */

@@ -102,12 +102,57 @@ static uint32_t free_place(const struct coord__reports *reports)
     return empty > 0 ? reports->empty[empty - 1] : reports->count;
 }
 
+static void free_report(struct coord_coordinator *c, uint32_t ref)
+{
+    struct coord__report *report = c->reports.at[ref];
+    uint32_t *link = &c->names.name[report->name]->reports;
+    while (*link != ref) {
+        link = &c->reports.at[*link]->next_of_name;
+    }
+    *link = report->next_of_name;
+    if (report->fence == c->fence && report->seq > c->seq_used) {
+        c->seq_used = report->seq; /* no event of this term gets its number again */
+    }
+    coord__name_drop(&c->names, report->name);
+    coord__index_remove(&c->reports.by_id, hash_of(report->id), ref);
+    c->reports.at[ref] = NULL;
+    c->reports.empty[c->reports.count - c->reports.used] = ref;
+    c->reports.used--;
+    c->reports.order = false;
+    free(report);
+}
+
+/* Resolved ones are kept for a while, so that nothing late opens them again. */
+static void forget_resolved(struct coord_coordinator *c, coord_ms keep)
+{
+    for (uint32_t ref = 0; ref < c->reports.count; ref++) {
+        struct coord__report *report = c->reports.at[ref];
+        unsigned busy = COORD__REPORT_OPEN | COORD__REPORT_QUEUED | COORD__REPORT_SEND;
+        if (report != NULL && (report->flags & busy) == 0 &&
+            c->now >= coord_ms_add(report->resolved_at, keep)) {
+            free_report(c, ref);
+        }
+    }
+}
+
+/* Where there is no other room, what was resolved a T ago makes way for what is open. */
+static bool has_room(struct coord_coordinator *c)
+{
+    struct coord__reports *reports = &c->reports;
+    if (reports->used >= c->config.reports_max && reports->used > reports->open &&
+        reports->swept_at != c->now) {
+        reports->swept_at = c->now; /* it looks at all of them: once for each instant */
+        forget_resolved(c, c->config.timeout);
+    }
+    return reports->used < c->config.reports_max;
+}
+
 uint32_t coord__report_add(struct coord_coordinator *c, const unsigned char *id,
                            const struct coord__owner *owner, const char *name, size_t name_bytes)
 {
     struct coord__reports *reports = &c->reports;
     enum coord_refusal why = COORD_REFUSED_NO_MEMORY;
-    if (reports->used >= c->config.reports_max) {
+    if (!has_room(c)) {
         coord__refuse(c, COORD_REFUSED_REPORTS_FULL);
         return COORD__NO_REF;
     }
@@ -144,38 +189,9 @@ uint32_t coord__report_add(struct coord_coordinator *c, const unsigned char *id,
     return ref;
 }
 
-static void free_report(struct coord_coordinator *c, uint32_t ref)
-{
-    struct coord__report *report = c->reports.at[ref];
-    uint32_t *link = &c->names.name[report->name]->reports;
-    while (*link != ref) {
-        link = &c->reports.at[*link]->next_of_name;
-    }
-    *link = report->next_of_name;
-    if (report->fence == c->fence && report->seq > c->seq_used) {
-        c->seq_used = report->seq; /* no event of this term gets its number again */
-    }
-    coord__name_drop(&c->names, report->name);
-    coord__index_remove(&c->reports.by_id, hash_of(report->id), ref);
-    c->reports.at[ref] = NULL;
-    c->reports.empty[c->reports.count - c->reports.used] = ref;
-    c->reports.used--;
-    c->reports.order = false;
-    free(report);
-}
-
-/* Resolved ones are kept, so that nothing late opens them again. */
 void coord__reports_forget(struct coord_coordinator *c)
 {
-    coord_ms keep = c->config.timeout * COORD__FORGET;
-    for (uint32_t ref = 0; ref < c->reports.count; ref++) {
-        struct coord__report *report = c->reports.at[ref];
-        unsigned busy = COORD__REPORT_OPEN | COORD__REPORT_QUEUED | COORD__REPORT_SEND;
-        if (report != NULL && (report->flags & busy) == 0 &&
-            c->now >= coord_ms_add(report->resolved_at, keep)) {
-            free_report(c, ref);
-        }
-    }
+    forget_resolved(c, c->config.timeout * COORD__FORGET);
 }
 
 void coord__reports_fini(struct coord_coordinator *c)

@@ -179,6 +179,72 @@ static void test_coordinator_rules__a_hint_of_what_was_resolved_is_answered(void
     leave_all(&f);
 }
 
+/* ---- limits ---- */
+
+static struct coord_message beat_of(const char *id, uint64_t seq, const char *subscription,
+                                    void *buffer, size_t room)
+{
+    struct coord_message message = beat(id, "i", seq);
+    assert_int_equal(coord_texts(&subscription, 1, buffer, room, &message.subscriptions), COORD_OK);
+    return message;
+}
+
+static void test_coordinator_rules__names_beyond_the_limit_are_refused_and_the_peer_lives(
+    void **state)
+{
+    (void)state;
+    struct fleet f = {.now = START, .count = 1};
+    struct node *o = &f.node[0];
+    unsigned char buffer[64];
+    struct coord_coordinator_config config = config_of("o", 9);
+    config.observer = true;
+    config.subscriptions_max = 1;
+    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
+    coord_coordinator_connected(o->c, true, f.now);
+    struct coord_message b = beat_of("b", 1, "x", buffer, sizeof buffer);
+    say(&f, o, &b);
+    b = beat_of("b", 2, "y", buffer, sizeof buffer);
+    say(&f, o, &b);
+    assert_int_equal(refused(o, COORD_REFUSED_SUBSCRIPTIONS_FULL), 1);
+    assert_int_equal(status_of(o, "b"), COORD_PEER_HEALTHY);
+    const char *name = NULL;
+    size_t bytes = 0;
+    assert_true(coord_coordinator_subscription(o->c, "b", 1, 0, &name, &bytes));
+    assert_memory_equal(name, "x", 1); /* the last one that could be kept */
+    leave_all(&f);
+}
+
+static void test_coordinator_rules__a_resolved_report_makes_way_for_an_open_one(void **state)
+{
+    (void)state;
+    struct fleet f = {.now = START, .count = 1};
+    struct node *o = &f.node[0];
+    unsigned char buffer[64];
+    struct coord_coordinator_config config = config_of("o", 9);
+    config.observer = true;
+    config.reports_max = 1;
+    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
+    coord_coordinator_connected(o->c, true, f.now);
+    struct coord_message b = beat_of("b", 1, "x", buffer, sizeof buffer);
+    say(&f, o, &b);
+    run(&f, T + I);
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, 1);
+    b = beat_of("b", 2, "x", buffer, sizeof buffer);
+    say(&f, o, &b); /* back, and its report is resolved */
+    b = beat_of("c", 1, "y", buffer, sizeof buffer);
+    say(&f, o, &b);
+    b = beat_of("d", 1, "z", buffer, sizeof buffer);
+    say(&f, o, &b);
+    for (uint64_t seq = 3; seq < 12; seq++) { /* b stays, the others do not */
+        b = beat_of("b", seq, "x", buffer, sizeof buffer);
+        say(&f, o, &b);
+        run(&f, I);
+    }
+    assert_int_equal(coord_coordinator_counts(o->c).orphans, 1);
+    assert_int_equal(refused(o, COORD_REFUSED_REPORTS_FULL), 1); /* for one there was room */
+    leave_all(&f);
+}
+
 /* ---- handing leadership over ---- */
 
 struct lead_of {
@@ -238,6 +304,9 @@ int main(void)
         cmocka_unit_test(test_coordinator_rules__a_wrong_wall_clock_moves_no_report),
         cmocka_unit_test(test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it),
         cmocka_unit_test(test_coordinator_rules__a_hint_of_what_was_resolved_is_answered),
+        cmocka_unit_test(
+            test_coordinator_rules__names_beyond_the_limit_are_refused_and_the_peer_lives),
+        cmocka_unit_test(test_coordinator_rules__a_resolved_report_makes_way_for_an_open_one),
         cmocka_unit_test(test_coordinator_rules__only_who_leads_at_that_instant_hands_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
