@@ -162,7 +162,24 @@ void wait_for_text(const char *path, const char *text)
     }
 }
 
+bool coordctl_ended(const struct coordctl *coordctl)
+{
+    siginfo_t info = {.si_pid = 0};
+    assert_int_equal(waitid(P_PID, (id_t)coordctl->pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    return info.si_pid != 0;
+}
+
 pid_t guardian_of(const struct coordctl *coordctl)
 {
-    return wait_for_child(coordctl->pid);
+    const struct guard guard = guard_for("the guardian");
+    pid_t child = first_child_of(coordctl->pid);
+    while (child == 0) {
+        if (coordctl_ended(coordctl)) {
+            char text[COORDCTL_TEXT];
+            fail_msg("coordctl has ended: %s", coordctl_output(coordctl->err, text));
+        }
+        wait_on(&guard);
+        child = first_child_of(coordctl->pid);
+    }
+    return child;
 }

@@ -82,7 +82,10 @@ const char *coordctl_output(const char *path, char out[COORDCTL_TEXT]);
 /** Wait until a file has a text in it. */
 void wait_for_text(const char *path, const char *text);
 
-/** The one child of coordctl. */
+/** Has it ended? coordctl_wait() still has its status. */
+bool coordctl_ended(const struct coordctl *coordctl);
+
+/** The one child of coordctl, once it is there; fails where coordctl has ended. */
 pid_t guardian_of(const struct coordctl *coordctl);
 
 /* ---- work ---- */
