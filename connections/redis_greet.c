@@ -210,6 +210,20 @@ static bool met_server(struct coord__redis_link *link, enum coord__redis_greetin
     return true;
 }
 
+static void refused_by_sentinel(const char *text, struct coord_error *error)
+{
+    const enum coord_err code = coord_redis_error(text, error);
+    if (code == COORD_E_WRONG_PASSWORD) {
+        coord_error_set(error, code,
+                        "the Sentinel asks for a password, and that of the URI is the server's: "
+                        "let it answer without");
+    } else if (code == COORD_E_SERVER_TOO_OLD) {
+        coord_error_set(error, COORD_E_BAD_URI,
+                        "what answers there is no Sentinel: name one, or write redis:// for a "
+                        "server");
+    }
+}
+
 static void met_sentinel(struct coord__redis_link *link, const redisReply *reply, coord_ms now)
 {
     struct coord_error error;
@@ -225,7 +239,7 @@ static void met_sentinel(struct coord__redis_link *link, const redisReply *reply
         return;
     }
     if (reply->type == REDIS_REPLY_ERROR) {
-        coord_redis_error(reply->str, &error);
+        refused_by_sentinel(reply->str, &error);
     } else {
         coord_error_set(&error, COORD_E_UNREACHABLE,
                         "the Sentinel knows no primary named %.80s: correct the name in the URI",

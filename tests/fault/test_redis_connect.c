@@ -275,6 +275,25 @@ static void test_sentinel__names_the_primary_before_and_after_a_failover(void **
     redis_server_stop(&replica);
 }
 
+static void test_sentinel__is_told_from_what_is_none_and_answers_without_a_password(void **state)
+{
+    static struct redis_server sentinel;
+    struct client_world *w = *state;
+    struct client c;
+    char uri[128];
+    snprintf(uri, sizeof uri, "redis+sentinel://127.0.0.1:%d/main", w->server.port);
+    client_open(w, &c, uri);
+    client_assert_fails(&c, COORD_E_BAD_URI, "no Sentinel");
+    client_close(&c);
+    redis_server_start_sentinel(&sentinel, w->server.port, "main");
+    redis_server_do(&sentinel, "ACL SETUSER default resetpass >theirs");
+    snprintf(uri, sizeof uri, "redis+sentinel://:ours@127.0.0.1:%d/main", sentinel.port);
+    client_open(w, &c, uri);
+    client_assert_fails(&c, COORD_E_WRONG_PASSWORD, "let it answer without");
+    client_close(&c);
+    redis_server_stop(&sentinel);
+}
+
 #define CASE(test)     cmocka_unit_test_setup_teardown(test, client_set_up, client_tear_down)
 #define TCP_CASE(test) cmocka_unit_test_setup_teardown(test, client_set_up_tcp, client_tear_down)
 
@@ -290,6 +309,7 @@ int main(int argc, char **argv)
         CASE(test_addresses__that_are_not_found_are_an_error_that_names_the_host),
         TCP_CASE(test_addresses__localhost_needs_no_resolver),
         TCP_CASE(test_sentinel__names_the_primary_before_and_after_a_failover),
+        TCP_CASE(test_sentinel__is_told_from_what_is_none_and_answers_without_a_password),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);
