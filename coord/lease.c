@@ -316,14 +316,13 @@ static void give_up_request(struct coord_lease *lease)
 {
     struct coord_reply reply = {.id = lease->request.id, .outcome = COORD_UNKNOWN};
     reply.error.code = COORD_E_NO_ANSWER;
-    strcpy(reply.error.text, "no answer in time; it is asked again");
+    strcpy(reply.error.text,
+           "the store did not answer in time: see whether it is stopped, overloaded or cut off");
     coord_lease_reply(lease, &reply, lease->now);
 }
 
-/*
- * Whoever is stopped between reading its clock and reading an answer takes the answer for older
- * than it is. A wait that begins with it begins with the first time that was read afterwards.
- */
+/* Whoever is stopped between reading its clock and reading an answer takes that for older than it
+ * is: a wait that begins with it begins with the first time that was read afterwards. */
 static void begin_waits(struct coord_lease *lease)
 {
     if (lease->now <= lease->waits_from) {

@@ -159,6 +159,19 @@ static void test_lease__waits_from_a_time_that_was_read_after_the_grant(void **s
     assert_true(b.now >= granted_by + L);
 }
 
+/* It said that it is asked again, and not what anybody could do. */
+static void test_lease__no_answer_is_told_with_what_to_look_at(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, 0, true);
+    coord_lease_stand(&b.lease, b.now);
+    expect(&b, COORD_VERB_ACQUIRE);
+    assert_true(coord_lease_tick(&b.lease, b.now + b.lease.config.timing.attempt));
+    assert_int_equal(b.lease.error.code, COORD_E_NO_ANSWER);
+    assert_non_null(strstr(b.lease.error.text, "see whether it is stopped"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_lease__of_a_worse_rank_leads_in_time_after_a_hold_that_was_too_long),
         cmocka_unit_test(test_lease__of_a_worse_rank_tries_what_seems_reserved_for_ever),
         cmocka_unit_test(test_lease__of_a_worse_rank_asks_an_open_attempt_again),
+        cmocka_unit_test(test_lease__no_answer_is_told_with_what_to_look_at),
         cmocka_unit_test(test_lease__waits_from_a_time_that_was_read_after_the_grant),
         cmocka_unit_test(test_lease__that_holds_nothing_withdraws_without_a_release),
     };
