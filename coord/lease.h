@@ -115,7 +115,10 @@ struct coord__term {
     char successor[COORD_ESCAPED_MAX];
 };
 
-/** Fields are for coord/lease*.c and for tests only; it is a struct so that it can be embedded. */
+/**
+ * Fields are for coord/lease*.c and coord/elector*.c, and for tests, only; it is a struct so that it
+ * can be embedded. coord/lease_status.h tells what others may want to know.
+ */
 struct coord_lease {
     struct coord_lease_config config;
     coord_ms now;       /* the latest time seen */
