@@ -116,8 +116,8 @@ struct coord__term {
 };
 
 /**
- * Fields are for coord/lease*.c and coord/elector*.c, and for tests, only; it is a struct so that it
- * can be embedded. coord/lease_status.h tells what others may want to know.
+ * Fields are for coord/lease*.c and coord/elector*.c, and for tests, only; it is a struct so that
+ * it can be embedded. coord/lease_status.h tells what others may want to know.
  */
 struct coord_lease {
     struct coord_lease_config config;
