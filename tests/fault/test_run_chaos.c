@@ -71,7 +71,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* One whose guardian was killed again and again, right after its start, gives up with that reason. */
+/* One whose guardian was killed again and again, right after its start, gives up and says so. */
 static void replace_who_gave_up(struct fleet *fleet)
 {
     for (unsigned i = 0; i < FLEET; i++) {
