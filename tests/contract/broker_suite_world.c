@@ -185,13 +185,20 @@ struct coord_broker_status bus_status(const struct bus_side *side)
 
 struct wanted {
     const struct bus_side *side;
-    size_t count;
+    uint64_t count;
+    enum coord_broker_drop reason;
 };
 
 static bool has_got(void *ctx)
 {
     const struct wanted *wanted = ctx;
     return wanted->side->got >= wanted->count;
+}
+
+static bool has_dropped(void *ctx)
+{
+    const struct wanted *wanted = ctx;
+    return bus_status(wanted->side).dropped[wanted->reason] >= wanted->count;
 }
 
 static bool is_up(void *ctx)
@@ -214,6 +221,13 @@ void bus_until_got(struct bus_world *world, struct bus_side *side, size_t count)
 {
     struct wanted wanted = {.side = side, .count = count};
     bus_until(world, has_got, &wanted);
+}
+
+void bus_until_dropped(struct bus_world *world, struct bus_side *side,
+                       enum coord_broker_drop reason, uint64_t count)
+{
+    struct wanted wanted = {.side = side, .count = count, .reason = reason};
+    bus_until(world, has_dropped, &wanted);
 }
 
 void bus_until_up(struct bus_world *world, struct bus_side *side)
