@@ -24,7 +24,7 @@ static void begin(void)
 {
     redis_server_needed();
     redis_server_start(
-        &server, (const char *const[]){"--client-output-buffer-limit", "pubsub 2mb 0 0", NULL});
+        &server, (const char *const[]){"--client-output-buffer-limit", "pubsub 4mb 0 0", NULL});
 }
 
 static int tear_down(void **state)
