@@ -68,7 +68,7 @@ CMOCKA_LIBS := $(or $(call libs,cmocka),-lcmocka)
 # Ours come before those of the caller, who therefore has the last word.
 # A sanitizer's code hides from the compiler what it knows of ranges and of overlaps; the plain build
 # checks the same sources, and there warnings are errors.
-BLURRED := -Wno-format-truncation -Wno-restrict
+BLURRED := $(if $(findstring clang,$(CC)),,-Wno-format-truncation -Wno-restrict)
 WARNINGS := -pedantic -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion -Wundef \
   -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wcast-qual -Wcast-align \
   -Wwrite-strings -Wformat=2 -Wvla -Wswitch-enum -Wimplicit-fallthrough -Wnull-dereference \
