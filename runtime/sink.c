@@ -344,6 +344,9 @@ void coord_sink_free(struct coord_sink *sink)
 
 bool coord_sink_flush(struct coord_sink *sink, coord_ms bound)
 {
+    if (sink->process != getpid()) {
+        return false; /* its thread delivers in the parent */
+    }
     const coord_ms until = coord_ms_add(coord_clock_now(), bound);
     pthread_mutex_lock(&sink->lock);
     while (sink->first != NULL || sink->busy) {

@@ -122,7 +122,7 @@ COORD_API void coord_sink_put(struct coord_sink *sink, const struct coord_report
  * Wait until everything is delivered, or given up.
  *
  * @param bound  ms.
- * @return       false: not within the bound.
+ * @return       false: not within the bound; or this is a forked child.
  * Thread: any but the sink's.   Blocks: up to bound.   Allocates: never.   Calls back: never.
  * Source: docs/fleet.md#sinks, tests/unit/test_sink.c.
  */

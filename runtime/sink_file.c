@@ -11,7 +11,8 @@
 
 int coord__sink_open(struct coord_sink *sink)
 {
-    const int fd = open(sink->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    const int fd = open(sink->path, flags, 0640); /* a pipe that nobody reads is refused */
     if (fd < 0) {
         return errno;
     }

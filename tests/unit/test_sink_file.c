@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -226,6 +227,36 @@ static void test_sink_file__the_end_does_not_wait_for_a_retry(void **state)
     coord_sink_free(sink);
 }
 
+/* A pipe that nobody reads would have held up whoever opens it for ever. */
+static void test_sink_file__a_pipe_without_a_reader_is_refused_at_once(void **state)
+{
+    struct place *place = *state;
+    struct coord_sink *sink = NULL;
+    struct coord_error error = {.code = COORD_OK};
+    assert_int_equal(mkfifo(place->file, 0600), 0);
+    alarm(LONG / 1000);
+    assert_int_equal(coord_sink_file(place->file, NULL, &sink, &error), COORD_E_SYSTEM);
+    alarm(0);
+    assert_non_null(strstr(error.text, "name another"));
+}
+
+/* Its thread, and perhaps its lock, are the parent's. */
+static void test_sink_file__a_forked_child_does_not_wait_for_it(void **state)
+{
+    struct place *place = *state;
+    struct coord_sink *sink = NULL;
+    int status = -1;
+    assert_int_equal(coord_sink_file(place->file, NULL, &sink, NULL), COORD_OK);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(LONG / 1000);
+        _exit(coord_sink_flush(sink, COORD_NEVER) ? 1 : 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    coord_sink_free(sink);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(test_sink_file__##name, set_up, tear_down)
@@ -238,6 +269,8 @@ int main(void)
         TEST(one_that_fails_keeps_no_other_waiting),
         TEST(an_opening_that_failed_is_told_with_what_comes_next),
         TEST(the_end_does_not_wait_for_a_retry),
+        TEST(a_pipe_without_a_reader_is_refused_at_once),
+        TEST(a_forked_child_does_not_wait_for_it),
     };
 #undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
