@@ -66,9 +66,9 @@ static void serve(struct bench *b, unsigned i)
     }
 }
 
-static void pass(struct bench *b, coord_ms ms)
+static void pass(struct bench *b, coord_ms ms, coord_ms step)
 {
-    for (const coord_ms end = b->now + ms; b->now < end; b->now++) {
+    for (const coord_ms end = b->now + ms; b->now < end; b->now += step) {
         for (unsigned i = 0; i < b->count; i++) {
             serve(b, i);
         }
@@ -87,7 +87,7 @@ static void begin(struct bench *b, unsigned count)
         coord_lease_init(&b->leases[i], &config, b->now);
         coord_lease_stand(&b->leases[i], b->now);
     }
-    pass(b, 100);
+    pass(b, 100, 1);
     assert_true(b->leader < count);
 }
 
@@ -103,13 +103,13 @@ static void hand_over(struct bench *b)
     for (unsigned i = 0; i < b->count; i++) {
         coord_lease_hint(&b->leases[i], b->now);
     }
-    pass(b, 1);
+    pass(b, 1, 1);
     b->at_once = b->tries;
     while (b->leader == b->count) {
-        pass(b, 1);
+        pass(b, 1, 1);
     }
     b->took = b->now - 1 - start;
-    pass(b, 20);
+    pass(b, 20, 1);
 }
 
 static void test_lease_spread__one_that_waits_alone_goes_at_once(void **state)
@@ -118,7 +118,7 @@ static void test_lease_spread__one_that_waits_alone_goes_at_once(void **state)
     static struct bench b;
     begin(&b, 2);
     for (int round = 0; round < 10; round++) {
-        pass(&b, L);
+        pass(&b, L, 20);
         hand_over(&b);
         assert_int_equal(b.at_once, 1);
         assert_int_equal(b.took, 0);
@@ -131,7 +131,7 @@ static void test_lease_spread__fifty_are_no_herd_after_the_first_time(void **sta
     static struct bench b;
     begin(&b, MOST);
     for (int round = 0; round < 20; round++) {
-        pass(&b, L);
+        pass(&b, L, 20);
         hand_over(&b);
         assert_true(b.took <= JITTER);
         if (round >= 3) {
@@ -146,7 +146,7 @@ static void test_lease_spread__whoever_is_left_alone_goes_at_once_again(void **s
     static struct bench b;
     begin(&b, MOST);
     for (int round = 0; round < 5; round++) {
-        pass(&b, L);
+        pass(&b, L, 20);
         hand_over(&b);
     }
     const struct coord_lease rival = b.leases[(b.leader + 1) % MOST];
@@ -155,7 +155,7 @@ static void test_lease_spread__whoever_is_left_alone_goes_at_once_again(void **s
     b.leader = 0;
     b.count = 2;
     for (int round = 0; round < 10; round++) {
-        pass(&b, L);
+        pass(&b, L, 20);
         hand_over(&b);
     }
     assert_int_equal(b.took, 0);
