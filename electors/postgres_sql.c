@@ -15,6 +15,14 @@
     "l.objid::bigint = (" key ") & 4294967295 and "                              \
     "l.database = (select d.oid from pg_database d where d.datname = current_database())"
 
+/*
+ * A record names the run of the data that it is of, and last the transaction that wrote it. A row
+ * that somebody put back, from a dump or by hand, was written by another one: it may say that a
+ * term has ended which came before the last.
+ */
+#define WRITTEN     "(pg_current_xact_id()::text::bigint & 4294967295)::text"
+#define OF_THIS_RUN "(t.run = regexp_replace(excluded.run, '[0-9]*$', t.xmin::text))"
+
 /* A reservation is for half a lease; one that looks longer was made before the clock stepped back,
  * and would keep everybody else out for so much longer. */
 #define RESERVED(row)                                      \
@@ -29,7 +37,7 @@
  */
 static const char acquire_text[] =
     "with lock as materialized (select pg_try_advisory_xact_lock($2::bigint) as won),\n"
-    "place as (select $6::text || '/' || 'coord.term'::regclass::oid as run,\n"
+    "place as (select $6::text || '/' || 'coord.term'::regclass::oid || '/' as run,\n"
     "  $7::int = 1 and pg_relation_filenode('coord.term') = 'coord.term'::regclass::oid\n"
     "    and $8::bigint = 0 as whole),\n"
     "term as (\n"
@@ -37,18 +45,18 @@ static const char acquire_text[] =
     "   lease_ms, debt_ms, since, metadata)\n"
     " select $1::text, $2::bigint, 1,\n"
     "   greatest($8::bigint + 1, " MICROSECONDS " + " LEAP "),\n"
-    "   place.run, $9::text, $3::text, $4::text, pg_backend_pid(), $5::bigint,\n"
+    "   place.run || " WRITTEN ", $9::text, $3::text, $4::text, pg_backend_pid(), $5::bigint,\n"
     "   case when place.whole or $9::text = 'fast' then 0 else $5::bigint end,\n"
     "   clock_timestamp(), $10::bytea\n"
     " from lock, place where lock.won\n"
     " on conflict (name) do update set\n"
     "   fence = greatest(t.fence + 1, $8::bigint + 1, " MICROSECONDS " +\n"
-    "     case when (t.run = excluded.run) is not true then " LEAP " else 0 end),\n"
+    "     case when " OF_THIS_RUN " is not true then " LEAP " else 0 end),\n"
     "   run = excluded.run, owner = excluded.owner, identity = excluded.identity,\n"
     "   pid = excluded.pid, lease_ms = excluded.lease_ms,\n"
     "   debt_ms = case\n"
     "     when excluded.takeover = 'fast' then 0\n"
-    "     when (t.run = excluded.run) is not true\n"
+    "     when " OF_THIS_RUN " is not true\n"
     "       then greatest(excluded.lease_ms, t.lease_ms, t.debt_ms)\n"
     "     when t.resigned then 0\n"
     "     when t.owner = excluded.owner then t.debt_ms\n"
@@ -57,7 +65,7 @@ static const char acquire_text[] =
     "   successor = null, reserved_until = null,\n"
     "   ask_fence = null, ask_for = null, ask_until = null\n"
     " where t.key = excluded.key and t.format <= 1 and t.takeover = excluded.takeover\n"
-    "   and ($8::bigint <= t.fence or (t.run = excluded.run) is not true)\n"
+    "   and ($8::bigint <= t.fence or " OF_THIS_RUN " is not true)\n"
     "   and (t.successor is null or t.successor = excluded.identity\n"
     "     or " RESERVED(
         "t") " is not true)\n"
@@ -69,7 +77,7 @@ static const char acquire_text[] =
              "  case when " RESERVED(
                  "h") " then h.successor end,\n"
                       "  greatest(0, extract(epoch from h.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
-                      "  h.key = $2::bigint, h.takeover, (h.run = place.run) is true, h.format\n"
+                      "  h.key = $2::bigint, h.takeover, (h.run = place.run || h.xmin::text) is true, h.format\n"
                       "from lock cross join place left join term on true\n"
                       "left join coord.term h on h.name = $1::text and term.fence is null";
 
@@ -102,7 +110,8 @@ static const char renew_locks_text[] =
                                "left join coord.term t on t.key = any($1::bigint[])";
 
 static const char strike_text[] =
-    "update coord.term t set debt_ms = 0\n"
+    "update coord.term t set debt_ms = 0,\n"
+    "  run = regexp_replace(t.run, '[0-9]*$', " WRITTEN ")\n"
     "where t.key = $1::bigint and t.owner = $2::text and t.fence = $3::bigint\n"
     "  and t.pid = pg_backend_pid() and not t.resigned\n"
     "returning t.ask_fence = t.fence and t.ask_until > clock_timestamp(), t.ask_for";
@@ -115,6 +124,7 @@ static const char strike_text[] =
 static const char release_text[] =
     "with mark as materialized (\n"
     " update coord.term t set resigned = true, debt_ms = 0, successor = $5::text,\n"
+    "   run = regexp_replace(t.run, '[0-9]*$', " WRITTEN "),\n"
     "   reserved_until = case when $5::text is not null\n"
     "     then clock_timestamp() + $6::bigint * interval '1 millisecond' end\n"
     " where t.key = $1::bigint and t.owner = $2::text and t.fence = $3::bigint\n"
@@ -154,18 +164,19 @@ static const char ask_text[] =
 /* The operator's word that nobody leads. It counts as a term that was resigned at once. */
 static const char init_text[] =
     "with lock as materialized (select pg_try_advisory_xact_lock($2::bigint) as won),\n"
-    "place as (select $5::text || '/' || 'coord.term'::regclass::oid as run),\n"
+    "place as (select $5::text || '/' || 'coord.term'::regclass::oid || '/' as run),\n"
     "term as (\n"
     " insert into coord.term as t (name, key, format, fence, run, takeover, owner, identity, pid,\n"
     "   lease_ms, debt_ms, resigned, since)\n"
     " select $1::text, $2::bigint, 1,\n"
     "   greatest($6::bigint + 1, " MICROSECONDS " + " LEAP "),\n"
-    "   place.run, coalesce($7::text, 'safe'), $3::text, $4::text, pg_backend_pid(), 0, 0,\n"
+    "   place.run || " WRITTEN
+    ", coalesce($7::text, 'safe'), $3::text, $4::text, pg_backend_pid(), 0, 0,\n"
     "   true, clock_timestamp()\n"
     " from lock, place where lock.won\n"
     " on conflict (name) do update set\n"
     "   fence = greatest(t.fence + 1, $6::bigint + 1, " MICROSECONDS " +\n"
-    "     case when (t.run = excluded.run) is not true then " LEAP " else 0 end),\n"
+    "     case when " OF_THIS_RUN " is not true then " LEAP " else 0 end),\n"
     "   run = excluded.run, takeover = coalesce($7::text, t.takeover), owner = excluded.owner,\n"
     "   identity = excluded.identity, pid = excluded.pid, lease_ms = 0, debt_ms = 0,\n"
     "   resigned = true, since = excluded.since, metadata = null, successor = null,\n"

@@ -135,9 +135,9 @@
     X(PG_TRUNCATED_CLEAR, "pg-truncated-clear", SIM_STORE_POSTGRES,                                \
       SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_FLUSH, 50000,                              \
       "no record is clear, after a TRUNCATE too")                                                  \
-    X(PG_ROW_UNREAD, "pg-row-unread", SIM_STORE_POSTGRES,                                          \
+    X(PG_STRANGE_ROW, "pg-strange-row", SIM_STORE_POSTGRES,                                        \
       SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_COPY | SIM_FAULT_STEP_DOWN, 100000,        \
-      "a renewal does not compare the row: an older one is put back")                              \
+      "an older row that is put back is taken for the present one")                                \
     X(PG_FORMER_BESIDE, "pg-former-beside", SIM_STORE_POSTGRES,                                    \
       SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_SLOW | SIM_FAULT_STEP_DOWN, 200000,        \
       "the former term is read beside the upsert, as old as its snapshot")                         \

@@ -192,7 +192,7 @@ static void renewal_answered(struct sim_pg_state *e, const struct sim_pg_answer 
     }
     if (got->kind == SIM_PG_ERROR) {
         renewed(e, false, got, now); /* the session lives, and with it the lock */
-    } else if (!is_ours(e, &got->row) && !sim_planted(SIM_PLANT_PG_ROW_UNREAD)) {
+    } else if (!is_ours(e, &got->row)) {
         lost(e, now);
     } else {
         renewed(e, e->gate_passed && e->debt == 0, got, now);
@@ -203,7 +203,7 @@ static void struck(struct sim_pg_state *e, const struct sim_pg_job *job,
                    const struct sim_pg_answer *got, coord_ms now)
 {
     const bool current = is_current(e, job);
-    if (got->kind == SIM_PG_ROWS && (got->done || sim_planted(SIM_PLANT_PG_ROW_UNREAD))) {
+    if (got->kind == SIM_PG_ROWS && got->done) {
         e->debt = 0;
         if (current) {
             renewed(e, true, got, now);

@@ -89,12 +89,9 @@ static void put_back(struct sim_world *world)
     }
     SIM_TRACE(world, "an older row is put back: fence %" PRIu64, pg->older.fence);
     pg->row = pg->older;
+    pg->row.strange = true;
     pg->durable = pg->row;
-    pg->tampered_at = world->now;
     sim_lose(world);
-    /* A number may be given again to one who has seen none: fences were ahead of the clock. */
-    world->check.fence_void = true;
-    pg->guard_void = true;
 }
 
 /* Perhaps behind a cable that is cut: then its client does not hear of it. */
@@ -167,18 +164,10 @@ void sim_postgres_suffers(struct sim_world *world)
     }
 }
 
-/* Everybody who saw a later fence than an older row has refuses it, until somebody mends it. */
 void sim_postgres_heals(struct sim_world *world)
 {
-    struct sim_pg_row *row = &world->pg.row;
     sim_fault_server_over(world);
     sim_pg_writers_end(world, true);
-    for (size_t i = 0; world->pg.tampered_at > 0 && i < world->profile.processes; i++) {
-        const struct sim_process *process = &world->processes[i];
-        if (row->present && process->elector != NULL && process->machine->seen > row->fence) {
-            row->fence = process->machine->seen;
-        }
-    }
 }
 
 bool sim_postgres_holds(const struct sim_world *world, const struct sim_process *process)

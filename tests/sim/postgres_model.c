@@ -26,6 +26,12 @@ bool sim_pg_is_locked_for(const struct sim_world *world, const struct sim_pg_ses
     return false;
 }
 
+/* Of the present run, and written by who should have. */
+static bool is_of_run(const struct sim_pg_row *row, uint32_t run)
+{
+    return row->run == run && (!row->strange || sim_planted(SIM_PLANT_PG_STRANGE_ROW));
+}
+
 /* What the former term leaves to be waited for. */
 static coord_ms debt_of(const struct sim_world *world, const struct sim_pg_session *session,
                         const struct sim_pg_row *former)
@@ -45,7 +51,7 @@ static coord_ms debt_of(const struct sim_world *world, const struct sim_pg_sessi
     }
     const coord_ms former_debt = sim_planted(SIM_PLANT_PG_DEBT_SHRINKS) ? 0 : former->debt;
     const coord_ms all = coord_ms_max(lease, coord_ms_max(former->lease, former_debt));
-    if (former->run != call->run) {
+    if (!is_of_run(former, call->run)) {
         return all;
     }
     return former->resigned ? 0 : former->owner == call->owner ? former_debt : all;
@@ -65,7 +71,7 @@ static coord_ms reserved_for(const struct sim_world *world, const struct sim_pg_
 static bool may_take(const struct sim_world *world, const struct sim_pg_call *call,
                      const struct sim_pg_row *row)
 {
-    const bool newest = call->seen <= row->fence || row->run != call->run;
+    const bool newest = call->seen <= row->fence || !is_of_run(row, call->run);
     return newest && (row->successor == SIM_PG_NOBODY || row->successor == call->identity ||
                       reserved_for(world, row) == 0);
 }
@@ -91,7 +97,7 @@ bool sim_pg_take_row(struct sim_world *world, struct sim_pg_session *session)
                             .since_us = now,
                             .successor = SIM_PG_NOBODY,
                             .ask_for = SIM_PG_NOBODY};
-    const bool leaps = !row->present || row->run != call->run;
+    const bool leaps = !row->present || !is_of_run(row, call->run);
     session->pending.fence =
         most(row->present ? row->fence + 1 : 0, most(call->seen + 1, now + (leaps ? leap : 0)));
     session->writes = true;
@@ -118,6 +124,7 @@ void sim_pg_mark_row(struct sim_world *world, struct sim_pg_session *session)
     }
     session->pending = world->pg.row;
     session->pending.resigned = true;
+    session->pending.strange = false;
     session->pending.debt = 0;
     session->pending.successor = call->successor;
     session->pending.reserved_until_us =
@@ -132,6 +139,7 @@ void sim_pg_strike_row(struct sim_world *world, struct sim_pg_session *session)
     if (answer->done) {
         session->pending = world->pg.row;
         session->pending.debt = 0;
+        session->pending.strange = false;
         session->writes = true;
         answer->asked = is_asked(world, &session->pending);
         answer->row = session->pending;
@@ -145,6 +153,7 @@ void sim_pg_ask_row(struct sim_world *world, struct sim_pg_session *session)
         world->pg.row.present && world->pg.row.fence == call->fence && !world->pg.row.resigned;
     if (session->answer.done) {
         session->pending = world->pg.row;
+        session->pending.strange = true; /* it may write its own columns only */
         session->pending.ask_fence = call->fence;
         session->pending.ask_for = call->successor;
         session->pending.ask_until_us = sim_pg_wall(world) + call->reserve * 1000;

@@ -34,6 +34,7 @@ enum sim_pg_sql {
 struct sim_pg_row {
     bool present;
     bool resigned;
+    bool strange; /* the transaction that wrote it is not the one that it names */
     uint8_t identity;
     uint8_t successor;
     uint8_t ask_for;
@@ -166,8 +167,7 @@ struct sim_postgres {
     bool emptied; /* TRUNCATE, or another timeline: no record proves nothing */
     uint32_t pids;
     sim_us table_locked_until;
-    sim_us tampered_at; /* an older row was put back; 0: never */
-    bool guard_void;    /* what led is not in this server's history */
+    bool guard_void; /* what led is not in this server's history */
     struct sim_pg_session sessions[SIM_PG_SESSIONS];
     struct sim_pg_writer writers[SIM_PG_WRITERS];
     struct sim_pg_link links[SIM_PG_LINKS];

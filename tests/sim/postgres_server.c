@@ -211,17 +211,10 @@ static void at_row(struct sim_world *world, struct sim_pg_session *session)
 
 static void note_grant(struct sim_world *world, const struct sim_pg_session *session)
 {
-    struct sim_check *check = &world->check;
-    const sim_us window = world->profile.lease_max * 1000 * 103 / 100;
-    const sim_us tampered_at = world->pg.tampered_at;
     world->counts.grants++;
     world->counts.owed += session->pending.debt > 0;
     SIM_TRACE(world, "   server: p%u gets fence %" PRIu64 ", owes %" PRIu64, session->process,
               session->pending.fence, session->pending.debt);
-    if (session->pending.debt == 0 && tampered_at > 0 && world->now < tampered_at + window &&
-        check->void_until < world->now + window) {
-        check->void_until = world->now + window; /* nobody can have noticed yet */
-    }
     if (world->processes[session->process].owner == session->owner) {
         sim_check_grant(&world->processes[session->process], session->pending.fence);
     }
