@@ -183,6 +183,11 @@ static bool met_server(struct coord__redis_link *link, enum coord__redis_greetin
             may_not_ask(link, reply->str, now);
             return true;
         }
+        if (greeting == COORD__REDIS_GREET_SELECT && code == COORD_E_NO_RIGHT) {
+            coord_error_set(&error, code,
+                            "the login may not choose a database: grant it with ACL SETUSER NAME "
+                            "+select, or leave the database out of the URI");
+        }
         coord__redis_link_fail(link, &error, now);
         return false;
     }

@@ -28,6 +28,11 @@ static void test_login__by_user_and_password_and_to_a_database(void **state)
     client_open(w, &c, uri);
     client_assert_fails(&c, COORD_E_BAD_URI, "out of range");
     client_close(&c);
+    redis_server_do(&w->server, "ACL SETUSER anna -select");
+    snprintf(uri, sizeof uri, "redis+unix://anna:p%%2540ss@%s?db=4", w->server.socket);
+    client_open(w, &c, uri);
+    client_assert_fails(&c, COORD_E_NO_RIGHT, "+select");
+    client_close(&c);
     assert_null(strstr(w->logged, "p%40ss"));
 }
 
