@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool print_json(const struct cli_election *opened, const struct coord_observation *before,
                        const char *to, bool done)
@@ -53,6 +54,10 @@ static int step_down(const struct cli_args *args, const struct cli_election *ope
                                          2 * coord_election_timing(opened->election)->lease, &wait);
     if (status != 0) {
         return status;
+    }
+    if (to != NULL && strlen(to) > COORD_NAME_MAX) {
+        return cli_say_usage("--to has %zu bytes; an identity has 1 to %d", strlen(to),
+                             (int)COORD_NAME_MAX);
     }
     /* Whom it is asked of; the request itself names the fence that it finds. */
     if (coord_election_observe(opened->election, cli_election_patience(opened), &before, &error) !=

@@ -2,6 +2,7 @@
  * tests/integration/test_cli_usage.c - the command line of coordctl: help, mistakes and their
  * cures, and secrets that are not seen.
  */
+#include "coord/base.h"
 #include "tests/support/coordctl.h"
 #include "tests/support/support.h"
 
@@ -70,6 +71,11 @@ static void test_cli__a_mistake_is_told_with_its_cure(void **state)
 {
     const struct scene *scene = *state;
     const char *uri = scene->uri;
+    char longer[COORD_NAME_MAX + 2];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    MISTAKE("1 to 255", "status", "--elector", uri, "--name", longer);
+    MISTAKE("1 to 255", "step-down", "--elector", uri, "--name", "jobs", "--to", longer);
     MISTAKE("coordctl --help", "nonsense");
     MISTAKE("coordctl run --help", "run", "--bogus", "--", "true");
     MISTAKE("--elector URI", "run", "--name", "jobs", "--", "true");
