@@ -23,11 +23,12 @@ static bool newer(const struct coord__report *report, const struct coord_report_
     return wire->fence > report->fence || (wire->fence == report->fence && wire->seq > report->seq);
 }
 
-/* A table that came late closed it here, and the leader lists it as it did before. */
-static bool closed_in_error(const struct coord__report *report,
+/* A table that came late closed it here, and the leader goes on listing it as it did before. */
+static bool closed_in_error(const struct coord__report *report, const struct coord_message *message,
                             const struct coord_report_wire *wire)
 {
-    return (report->flags & COORD__REPORT_ABSENT) != 0 && wire->fence == report->fence &&
+    return (report->flags & COORD__REPORT_ABSENT) != 0 && message->kind == COORD_ORPHANS_TABLE &&
+           message->sent_at_us >= report->absent_us && wire->fence == report->fence &&
            wire->seq + 1 >= report->seq;
 }
 
@@ -77,11 +78,13 @@ static void adopt(struct coord_coordinator *c, const struct coord_message *messa
         return;
     }
     struct coord__report *report = c->reports.at[ref];
-    report->flags |= COORD__REPORT_SEEN;
+    report->flags |= message->kind == COORD_ORPHANS_TABLE ? COORD__REPORT_SEEN : 0;
     report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_HINT;
     report->listed_at = c->now;
-    if (COORD__RULE(is_adopted,
-                    !newer(report, wire) && (resolved || !closed_in_error(report, wire)))) {
+    if (resolved && !is_ahead(report, wire)) {
+        report->flags &= (uint16_t) ~(unsigned)COORD__REPORT_ABSENT; /* it was right to close it */
+    }
+    if (COORD__RULE(is_adopted, !newer(report, wire) && !closed_in_error(report, message, wire))) {
         return;
     }
     bool open = (report->flags & COORD__REPORT_OPEN) != 0;
@@ -159,15 +162,17 @@ static bool is_witnessed(const struct coord_coordinator *c, const struct coord__
 
 /* Closed without a word. If the host has heard that it is open, that gets the number behind the one
  * that was heard last. */
-static void close_absent(struct coord_coordinator *c, uint32_t ref, uint64_t fence)
+static void close_absent(struct coord_coordinator *c, uint32_t ref,
+                         const struct coord_message *table)
 {
     struct coord__report *report = c->reports.at[ref];
     coord__report_set_open(c, report, false);
     if ((report->flags & COORD__REPORT_TOLD) == 0) {
         return;
     }
-    report->seq = fence > report->fence ? 0 : report->seq + 1;
-    report->fence = fence;
+    report->seq = table->fence > report->fence ? 0 : report->seq + 1;
+    report->fence = table->fence;
+    report->absent_us = table->sent_at_us;
     report->news = COORD_ORPHANS_RESOLVED;
     report->flags |= COORD__REPORT_HEARD | COORD__REPORT_ABSENT;
     coord__report_queue(c, ref);
@@ -190,7 +195,7 @@ static void read_absent(struct coord_coordinator *c, uint32_t ref,
         return;
     }
     if (report->fence != 0 && young && over) {
-        close_absent(c, ref, message->fence);
+        close_absent(c, ref, message);
     } else if (COORD__RULE(is_hinted_at,
                            report->hinted_at == 0 ||
                                c->now >= coord_ms_add(report->hinted_at, c->config.timeout / 2))) {

@@ -200,6 +200,7 @@ struct coord__report {
     coord_ms hinted_at;           /* 0: not since it was last in a table */
     uint32_t reminders;           /* since then, as far as they are counted */
     coord_ms listed_at;           /* by a leader; 0: never */
+    int64_t absent_us;            /* when the table was sent that closed it by not listing it */
     enum coord_orphans_kind news; /* what is to be told of it */
 };
 

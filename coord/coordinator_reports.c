@@ -215,7 +215,10 @@ void coord__reports_led(struct coord_coordinator *c)
         if (coord__name_is_healthy(c, report->name)) {
             coord__report_set_open(c, report, false);
             coord__report_tell(c, ref, COORD_ORPHANS_RESOLVED);
-        } else if (report->fence == 0) {
+            continue;
+        }
+        coord__report_reserve(c, report);
+        if (report->fence == 0) {
             coord__report_tell(c, ref,
                                COORD_ORPHANS_OPENED); /* the others stand in our first table */
         }

@@ -22,8 +22,9 @@ check "sim__${part}_schedules_from_$4_keep_every_promise [agents]" \
     "$2" --seeds "$part" --first "$4" --jobs 2
 if [ "$3" -ge 100000 ]; then
     check "sim__every_planted_fault_is_noticed" "$1" --plant all --jobs 2
+    check "sim__every_planted_fault_is_noticed [agents]" "$2" --plant all --jobs 2
 else
     check "sim__planted_faults_are_noticed_soon" "$1" --plant soon --jobs 2
+    check "sim__planted_faults_are_noticed_soon [agents]" "$2" --plant soon --jobs 2
 fi
-check "sim__every_planted_fault_is_noticed [agents]" "$2" --plant all --jobs 2
 finish

@@ -16,10 +16,10 @@
 enum {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     SEEDS = 100,
-    SOON = 30
+    SOON = 50
 #else
     SEEDS = 1000,
-    SOON = 200
+    SOON = FLEET_SOON
 #endif
 };
 

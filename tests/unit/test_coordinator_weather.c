@@ -283,6 +283,61 @@ static void test_coordinator_weather__a_late_last_word_makes_no_twin(void **stat
     leave_all(&f);
 }
 
+/* It listed what the leader before had said, who did not hear the owner leave. */
+static void test_coordinator_weather__a_new_leader_knows_better_when_work_is_safe(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    struct node *c = join(&f, "c", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    a->deaf_to = B;
+    run(&f, I / 3); /* so that b beats at other times than a looks */
+    const coord_ms deadline = f.now + 9 * T;
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f.now);
+    struct coord_orphan orphan;
+    uint32_t at = 0;
+    while (seen(a, "ORPHAN_OPENED b/x") == 0) {
+        run(&f, 1);
+    }
+    assert_true(coord_coordinator_next_orphan(c->c, &at, &orphan));
+    assert_true(orphan.safe_after < deadline); /* as it was told just now */
+    coord_coordinator_lead(a->c, false, 7, 0, f.now);
+    lead(&f, c, 8);
+    at = 0;
+    assert_true(coord_coordinator_next_orphan(c->c, &at, &orphan));
+    assert_int_equal(orphan.safe_after, deadline + T);
+    leave_all(&f);
+}
+
+/* What a leader had said of it in another message counted as listed in the table behind it. */
+static void test_coordinator_weather__only_a_table_lists(void **state)
+{
+    (void)state;
+    struct fleet f = {0};
+    struct node *a = join(&f, "a", NULL);
+    struct node *b = join(&f, "b", "x");
+    struct node *c = join(&f, "c", NULL);
+    struct node *d = join(&f, "d", NULL);
+    run(&f, 2 * T);
+    lead(&f, a, 7);
+    run(&f, 1); /* tables are each T from here on */
+    c->deaf_to = D;
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, f.now + T / 2, f.now);
+    run(&f, T);
+    assert_int_equal(seen(c, "ORPHAN_OPENED b/x"), 1);
+    serve(d, "x");
+    coord_coordinator_withdraw(d->c, f.now); /* beats at once */
+    run(&f, I);
+    assert_int_equal(seen(c, "ORPHAN_RESOLVED b/x"), 1);
+    assert_int_equal(open_reports(c), 1); /* it still hears b, and not d */
+    run(&f, T);
+    assert_int_equal(seen(a, "ORPHAN_RESOLVED b/x"), 2); /* so it has asked */
+    leave_all(&f);
+}
+
 /* Who hinted had heard the owner less lately than the leader has. */
 static void test_coordinator_weather__a_hint_makes_nothing_safe_earlier(void **state)
 {
@@ -357,6 +412,8 @@ int main(void)
         cmocka_unit_test(test_coordinator_weather__a_last_word_that_lists_resolves_nothing),
         cmocka_unit_test(test_coordinator_weather__who_was_cut_off_starts_anew_and_beats_at_once),
         cmocka_unit_test(test_coordinator_weather__a_late_last_word_makes_no_twin),
+        cmocka_unit_test(test_coordinator_weather__a_new_leader_knows_better_when_work_is_safe),
+        cmocka_unit_test(test_coordinator_weather__only_a_table_lists),
         cmocka_unit_test(test_coordinator_weather__a_hint_makes_nothing_safe_earlier),
         cmocka_unit_test(test_coordinator_weather__being_late_does_not_add_up_over_beats),
     };

@@ -92,8 +92,12 @@ static void check_author(struct fleet_process *process, const struct fleet_proce
                     fleet_host_name(owner->host), owner->number, (unsigned)event->orphan.fence,
                     (unsigned)event->orphan.seq);
     }
-    if (event->kind == COORD_EVENT_ORPHAN_RESOLVED && author->resolved_at == 0 &&
-        !fleet_served(process, work) && process->served_at[work] <= told->opened_at) {
+    /* It may be told later, and then by one who leaves as well. */
+    const bool was_served = fleet_served(process, work) ||
+                            process->served_at[work] > told->opened_at ||
+                            (process->served_as_it_led >> work & 1) != 0 ||
+                            (owner->kind == FLEET_SEED && owner->noticed);
+    if (event->kind == COORD_EVENT_ORPHAN_RESOLVED && author->resolved_at == 0 && !was_served) {
         fleet_break(w, FLEET_RESOLVED, "%s of %s#%u is resolved, and nobody looks after it",
                     fleet_work_name(work), fleet_host_name(owner->host), owner->number);
     }
@@ -130,7 +134,10 @@ void fleet_check_report(struct fleet_process *process, const struct coord_event 
                     fleet_work_name(work), fleet_host_name(owner->host), owner->number,
                     fleet_host_name(process->host), (unsigned)(author->safe_after - safe_after));
     }
-    if (!is_newer(told, orphan)) {
+    /* An old table that came late closed it here, and the leader lists it as before. */
+    const bool again = event->kind == COORD_EVENT_ORPHAN_OPENED && !told->open &&
+                       orphan->fence == told->fence && orphan->seq + 1 >= told->seq;
+    if (!is_newer(told, orphan) && !again) {
         fleet_break(w, FLEET_ONCE, "%s of %s#%u: %s hears number %u.%u after %u.%u",
                     fleet_work_name(work), fleet_host_name(owner->host), owner->number,
                     fleet_host_name(process->host), (unsigned)orphan->fence, (unsigned)orphan->seq,
@@ -185,7 +192,8 @@ static void check_reported(struct fleet_process *process, unsigned open)
     }
     for (unsigned i = 0; i < w->processes; i++) {
         const struct fleet_ear *ear = &w->ear[process->number][i];
-        if (!ear->known || i == process->number ||
+        const bool came_back = w->process[i].kind == FLEET_SEED && w->process[i].noticed;
+        if (!ear->known || i == process->number || came_back ||
             (!ear->silent && !ear->finished && !ear->leaving)) {
             continue;
         }
@@ -214,13 +222,24 @@ static unsigned open_works(const struct fleet_process *process)
     return open;
 }
 
+static void note_term(struct fleet_process *process)
+{
+    const bool leads = fleet_leads(process);
+    for (unsigned work = 0; work < FLEET_WORKS && leads && !process->led; work++) {
+        const unsigned served = fleet_served(process, work) ? 1U << work : 0;
+        process->served_as_it_led = (work == 0 ? 0 : process->served_as_it_led) | served;
+    }
+    process->led = leads;
+}
+
 void fleet_check_table(struct fleet_process *process)
 {
     struct fleet_world *w = process->world;
     struct coord_coordinator *coordinator = coord_agent_coordinator(process->agent);
     struct coord_orphan orphan;
     uint32_t at = 0;
-    if (!fleet_leads(process)) {
+    note_term(process);
+    if (!process->led) {
         return;
     }
     while (coord_coordinator_next_orphan(coordinator, &at, &orphan)) {
@@ -306,11 +325,17 @@ static void check_orphan(struct fleet_world *w, const struct fleet_process *lead
 
 static void check_open(struct fleet_world *w, const struct fleet_process *process)
 {
-    const unsigned open = open_works(process);
+    struct coord_orphan orphan;
+    uint32_t at = 0;
     /* What was taken up just now is not on the air yet. */
-    for (unsigned work = 0; work < FLEET_WORKS && w->now > w->taken_at + w->timeout / 2; work++) {
-        if ((open >> work & 1) != 0 && is_well_served(w, work)) {
-            fleet_break(w, FLEET_CALM, "%s is served, and still open for %s", fleet_work_name(work),
+    const bool settled = w->now > w->taken_at + w->timeout / 2;
+    while (settled &&
+           coord_coordinator_next_orphan(coord_agent_coordinator(process->agent), &at, &orphan)) {
+        unsigned work = 0;
+        const struct fleet_process *owner = owner_of(w, &orphan, &work);
+        if (is_well_served(w, work)) {
+            fleet_break(w, FLEET_CALM, "%s of %s#%u is served, and still open for %s",
+                        fleet_work_name(work), fleet_host_name(owner->host), owner->number,
                         fleet_host_name(process->host));
         }
     }

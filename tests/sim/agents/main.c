@@ -24,7 +24,7 @@ enum {
 static const char usage[] =
     "usage: agents [--seeds N] [--first K] [--jobs J]\n"
     "       agents --replay SEED [--plant FAULT] [--trace]\n"
-    "       agents --plant FAULT|all [--seeds N]\n"
+    "       agents --plant FAULT|all|soon [--seeds N]\n"
     "       agents --list-faults\n"
     "\n"
     "Runs schedules of whole agents, one for each seed from K on, and checks what\n"
@@ -71,6 +71,12 @@ static bool read_jobs(const char *text, struct options *options)
     return good;
 }
 
+/* Not one fault by name. */
+static bool is_many(const char *plant)
+{
+    return strcmp(plant, "all") == 0 || strcmp(plant, "soon") == 0;
+}
+
 static bool read_option(int letter, const char *value, struct options *options)
 {
     switch (letter) {
@@ -85,7 +91,7 @@ static bool read_option(int letter, const char *value, struct options *options)
         return read_jobs(value, options);
     case 'p':
         options->plant = value;
-        return strcmp(value, "all") == 0 || fleet_plant_named(value) != FLEET_PLANT_NONE;
+        return is_many(value) || fleet_plant_named(value) != FLEET_PLANT_NONE;
     case 't':
         options->traces = true;
         return true;
@@ -183,9 +189,12 @@ static void notice_one(const struct options *options, unsigned job)
 /* Every jobs-th of them. */
 static void notice_all(const struct options *options, unsigned job)
 {
+    const bool all = strcmp(options->plant, "all") == 0;
     for (unsigned i = FLEET_PLANT_NONE + 1 + job; i < FLEET_PLANT_COUNT; i += options->jobs) {
-        notice(options, (enum fleet_plant)i, job);
-        fflush(stdout);
+        if (all || fleet_plants[i].schedules <= FLEET_SOON) {
+            notice(options, (enum fleet_plant)i, job);
+            fflush(stdout);
+        }
     }
 }
 
@@ -303,8 +312,8 @@ int main(int argc, char **argv)
         return EXIT_BROKEN;
     }
     if (options.plant != NULL) {
-        const bool all = strcmp(options.plant, "all") == 0;
-        return run_jobs(&options, all ? notice_all : notice_one) ? EXIT_SUCCESS : EXIT_BROKEN;
+        const bool good = run_jobs(&options, is_many(options.plant) ? notice_all : notice_one);
+        return good ? EXIT_SUCCESS : EXIT_BROKEN;
     }
     options.seeds = options.seeds > 0 ? options.seeds : 10000;
     return run_many(&options);

@@ -19,50 +19,50 @@
     X(DEAF_JUDGE, "deaf-judge", FLEET_OUTAGE, 0, 100,                                             \
       "silence is judged though our own heartbeat does not come back")                            \
     X(ASLEEP_BETWEEN_CALLS, "asleep-between-calls", FLEET_OBSERVERS | FLEET_KILL | FLEET_CUT, 0,  \
-      2000, "who sleeps to its deadline counts as having slept, by the time between calls")       \
-    X(BACK_UNNOTICED, "back-unnoticed", FLEET_OUTAGE | FLEET_OBSERVERS, 0, 1000,                  \
+      200, "who sleeps to its deadline counts as having slept, by the time between calls")        \
+    X(BACK_UNNOTICED, "back-unnoticed", FLEET_OUTAGE | FLEET_OBSERVERS, 0, 100,                   \
       "a connection that is back is no start anew, and no heartbeat follows")                     \
-    X(ECHO_IGNORED, "echo-ignored", FLEET_OUTAGE | FLEET_CUT, 0, 2000,                            \
+    X(ECHO_IGNORED, "echo-ignored", FLEET_OUTAGE | FLEET_CUT, 0, 100,                             \
       "our own heartbeat that is back is no start anew")                                          \
-    X(CLOCK_BACK_DEAD, "clock-back-dead", FLEET_SEEDS | FLEET_CLOCK, 0, 1000,                     \
+    X(CLOCK_BACK_DEAD, "clock-back-dead", FLEET_SEEDS | FLEET_CLOCK, 0, 100,                      \
       "of a peer without seq only a higher time is life: a clock that is set back kills")         \
-    X(SHORT_MEMORY, "short-memory", FLEET_SEEDS | FLEET_REPLAY | FLEET_KILL, 0, 2000,             \
+    X(SHORT_MEMORY, "short-memory", FLEET_SEEDS | FLEET_REPLAY | FLEET_KILL, 0, 500,              \
       "of a peer without seq one time is remembered, not eight")                                  \
-    X(REPLAY_LIVES, "replay-lives", FLEET_REPLAY | FLEET_KILL, 0, 1000,                           \
+    X(REPLAY_LIVES, "replay-lives", FLEET_REPLAY | FLEET_KILL, 0, 100,                            \
       "a heartbeat with an old seq is life")                                                      \
-    X(DRAINER_RESOLVES, "drainer-resolves", FLEET_NOTICE, 0, 1000,                                \
+    X(DRAINER_RESOLVES, "drainer-resolves", FLEET_NOTICE, 0, 50,                                  \
       "the heartbeats of a draining peer resolve its own report")                                 \
-    X(OLDER_RETIRED, "older-retired", FLEET_KILL, 0, 1000,                                        \
+    X(OLDER_RETIRED, "older-retired", FLEET_KILL, 0, 50,                                          \
       "the older start of an id is retired on sight")                                             \
     X(NOTICE_STAYS, "notice-stays", FLEET_NOTICE, 0, 1000,                                        \
       "a heartbeat without a notice does not withdraw it")                                        \
-    X(LEAVING_FOR_EVER, "leaving-for-ever", FLEET_NOTICE | FLEET_KILL, 0, 1000,                   \
+    X(LEAVING_FOR_EVER, "leaving-for-ever", FLEET_NOTICE | FLEET_KILL, 0, 50,                     \
       "a leaving peer that falls silent is not dead")                                             \
-    X(SAFE_AT_DEADLINE, "safe-at-deadline", FLEET_NOTICE, 0, 1000,                                \
+    X(SAFE_AT_DEADLINE, "safe-at-deadline", FLEET_NOTICE, 0, 100,                                 \
       "draining work is safe to take at its deadline")                                            \
-    X(SAFE_AT_DEATH, "safe-at-death", FLEET_KILL, 0, 1000,                                        \
+    X(SAFE_AT_DEATH, "safe-at-death", FLEET_KILL, 0, 50,                                          \
       "the work of the silent is safe to take T after the last beat")                             \
     X(RESOLVED_REOPENS, "resolved-reopens",                                                       \
-      FLEET_KILL | FLEET_NOTICE | FLEET_TWICE | FLEET_DELAY | FLEET_LOSS, 0, 5000,                \
+      FLEET_NOTICE | FLEET_TAKERS | FLEET_ORDER | FLEET_DELAY, 0, 5000,                           \
       "a resolved report opens again though nothing was heard of its owner")                      \
-    X(NUMBERS_ANEW, "numbers-anew", FLEET_KILL | FLEET_NOTICE, 0, 1000,                           \
+    X(NUMBERS_ANEW, "numbers-anew", FLEET_KILL | FLEET_NOTICE, 0, 50,                             \
       "each event of a term has the number 1")                                                    \
     X(NO_ADOPTION, "no-adoption", FLEET_KILL | FLEET_JOIN, 0, 1000,                               \
       "nobody adopts the reports that it hears")                                                  \
-    X(LATER_NEWS_LOST, "later-news-lost", FLEET_KILL | FLEET_PARTITION | FLEET_LOSS, 0, 20000,    \
+    X(LATER_NEWS_LOST, "later-news-lost", FLEET_KILL | FLEET_PARTITION | FLEET_LOSS, 0, 50000,    \
       "what a leader has closed stays closed, whatever others have heard since")                  \
     X(EMPTY_TABLE_CLOSES, "empty-table-closes", FLEET_KILL | FLEET_JOIN | FLEET_STORE, 0, 1000,   \
       "the first, empty table of a new leader closes what is absent")                             \
     X(ABSENT_CLOSES, "absent-closes", FLEET_KILL | FLEET_JOIN | FLEET_PARTITION | FLEET_PAUSE, 0, \
-      10000, "what is absent is closed without a hint")                                           \
-    X(NO_HINTS, "no-hints", FLEET_KILL | FLEET_JOIN | FLEET_STORE, 0, 2000,                       \
+      50000, "what is absent is closed without a hint")                                           \
+    X(NO_HINTS, "no-hints", FLEET_KILL | FLEET_JOIN | FLEET_STORE, 0, 500,                        \
       "nobody hints at what is absent")                                                           \
-    X(BEATS_DRIFT, "beats-drift", FLEET_LOSS | FLEET_DELAY | FLEET_LATE, 0, 20000,                \
+    X(BEATS_DRIFT, "beats-drift", FLEET_LOSS | FLEET_DELAY | FLEET_LATE, 0, 5000,                 \
       "a heartbeat counts from the one before: late ones add up")                                 \
-    X(JUDGES_FIRST, "judges-first", FLEET_PAUSE | FLEET_LOSS, 0, 20000,                           \
+    X(JUDGES_FIRST, "judges-first", FLEET_PAUSE | FLEET_LOSS, 0, 100,                             \
       "silences are judged before what waits is read")                                            \
-    X(NO_DEADLINE, "no-deadline", FLEET_NOTICE, 0, 1000, "the deadline of leaving ends nothing")  \
-    X(LEADS_ON, "leads-on", FLEET_NOTICE, 0, 1000, "it drains while it leads")
+    X(NO_DEADLINE, "no-deadline", FLEET_NOTICE, 0, 50, "the deadline of leaving ends nothing")    \
+    X(LEADS_ON, "leads-on", FLEET_NOTICE, 0, 100, "it drains while it leads")
 
 enum fleet_plant {
     FLEET_PLANT_NONE = 0,
@@ -71,6 +71,10 @@ enum fleet_plant {
 #undef X
     FLEET_PLANT_COUNT
 };
+
+enum {
+    FLEET_SOON = 1000
+}; /* a fault that has to be noticed within so many is tried each time */
 
 extern enum fleet_plant fleet_plant_now;
 

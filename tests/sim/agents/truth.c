@@ -102,7 +102,8 @@ static void take_news(const struct fleet_world *w, const struct fleet_message *m
 /* A leader speaks, and not one of before. */
 static void hear_leader(struct fleet_process *process, const struct fleet_message *message)
 {
-    if (message->kind == COORD_ORPHANS_HINT || message->fence < process->fence) {
+    if (message->kind == COORD_ORPHANS_HINT || message->fence < process->fence ||
+        fleet_leads(process)) {
         return;
     }
     process->fence = message->fence;

@@ -172,7 +172,9 @@ struct fleet_process {
     bool was_up;
     coord_ms echo;
     coord_ms anew;
-    uint64_t fence; /* the highest that it has heard a leader speak under */
+    bool led;
+    unsigned served_as_it_led; /* works, when its term began */
+    uint64_t fence;            /* the highest that it has heard a leader speak under */
     uint32_t hearsay[FLEET_REPORTS / 32 + 1]; /* reports that a leader has told it */
     coord_ms served_at[FLEET_WORKS];          /* when somebody who is well said so last */
 };
