@@ -7,6 +7,8 @@
 #include "tests/support/postgres_server.h"
 #include "tests/support/support.h"
 
+#include <signal.h>
+
 static const struct coord_bus_scheme buses[] = {{"postgresql", coord_postgres_broker, NULL},
                                                 {NULL, NULL, NULL}};
 static struct postgres_server server;
@@ -74,12 +76,26 @@ static void test_fleet_slow_postgres__a_stuck_callback_loses_events_and_not_memo
     fleet_slow_recover(&scene, 1);
 }
 
+static void test_fleet_slow_postgres__agents_begin_without_a_server(void **state)
+{
+    (void)state;
+    begin();
+    postgres_server_end(&server, SIGQUIT);
+    fleet_slow_open(&scene, &store);
+    fleet_slow_drive(&scene, 2000); /* many tries of a connection */
+    assert_false(fleet_slow_status(&scene.slow).up);
+    assert_int_equal(scene.warnings, 1); /* told once, not with each of them */
+    postgres_server_again(&server);
+    fleet_slow_recover(&scene, 1); /* heartbeats begin by themselves */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_fleet_slow_postgres__##name, set_up, tear_down)
         T(who_does_not_read_catches_up),
         T(a_stuck_callback_loses_events_and_not_memory),
+        T(agents_begin_without_a_server),
     };
     return cmocka_run_group_tests(tests, NULL, end_all);
 }

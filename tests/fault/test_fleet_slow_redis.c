@@ -62,12 +62,26 @@ static void test_fleet_slow_redis__a_stuck_callback_loses_events_and_not_memory(
     fleet_slow_recover(&scene, 1);
 }
 
+static void test_fleet_slow_redis__agents_begin_without_a_server(void **state)
+{
+    (void)state;
+    begin();
+    redis_server_kill(&server);
+    fleet_slow_open(&scene, &store);
+    fleet_slow_drive(&scene, 2000); /* many tries of a connection */
+    assert_false(fleet_slow_status(&scene.slow).up);
+    assert_int_equal(scene.warnings, 1); /* told once, not with each of them */
+    redis_server_again(&server);
+    fleet_slow_recover(&scene, 1); /* heartbeats begin by themselves */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(test_fleet_slow_redis__##name, set_up, tear_down)
         T(who_does_not_read_is_cut_off_and_comes_back),
         T(a_stuck_callback_loses_events_and_not_memory),
+        T(agents_begin_without_a_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

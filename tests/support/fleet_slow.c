@@ -40,12 +40,24 @@ static struct coord_bus *open_bus(struct coord_runtime *runtime, const struct fl
     return bus;
 }
 
-static void open_side(struct fleet_side *side, const struct fleet_store *store, const char *id)
+static void note_warning(void *ctx, const struct coord_log_record *record)
 {
+    unsigned *warnings = ctx;
+    *warnings += record->level >= COORD_LOG_WARN ? 1 : 0;
+}
+
+/* Where `warnings` is NULL nobody counts them. */
+static void open_side(struct fleet_side *side, const struct fleet_store *store, const char *id,
+                      unsigned *warnings)
+{
+    struct coord_runtime_config runtime = COORD_RUNTIME_CONFIG_INIT;
     struct coord_member_config config = COORD_MEMBER_CONFIG_INIT;
     struct coord_error error = {.code = COORD_OK};
     pthread_mutex_init(&side->lock, NULL);
-    assert_int_equal(coord_runtime_new(NULL, &side->runtime, &error), COORD_OK);
+    if (warnings != NULL) {
+        runtime.log = (struct coord_log){.fn = note_warning, .ctx = warnings};
+    }
+    assert_int_equal(coord_runtime_new(&runtime, &side->runtime, &error), COORD_OK);
     side->bus = open_bus(side->runtime, store);
     config.id = id;
     config.bus = side->bus;
@@ -119,11 +131,23 @@ void fleet_slow_recover(struct fleet_slow *scene, uint64_t ups)
     }
 }
 
+void fleet_slow_drive(struct fleet_slow *scene, coord_ms duration)
+{
+    for (const coord_ms end = coord_clock_now() + duration; coord_clock_now() < end;) {
+        turn(scene, true);
+    }
+}
+
+void fleet_slow_open(struct fleet_slow *scene, const struct fleet_store *store)
+{
+    open_side(&scene->slow, store, "slow", &scene->warnings);
+    open_side(&scene->fast, store, "fast", NULL);
+    scene->flood = open_bus(scene->fast.runtime, store);
+}
+
 void fleet_slow_begin(struct fleet_slow *scene, const struct fleet_store *store)
 {
-    open_side(&scene->slow, store, "slow");
-    open_side(&scene->fast, store, "fast");
-    scene->flood = open_bus(scene->fast.runtime, store);
+    fleet_slow_open(scene, store);
     fleet_slow_recover(scene, 1);
     scene->memory = memory_in_use();
     scene->most = scene->memory;
@@ -131,9 +155,7 @@ void fleet_slow_begin(struct fleet_slow *scene, const struct fleet_store *store)
 
 void fleet_slow_begin_stuck(struct fleet_slow *scene, const struct fleet_store *store)
 {
-    open_side(&scene->slow, store, "slow");
-    open_side(&scene->fast, store, "fast");
-    scene->flood = open_bus(scene->fast.runtime, store);
+    fleet_slow_open(scene, store);
     assert_int_equal(coord_runtime_start(scene->slow.runtime, NULL), COORD_OK);
     fleet_slow_recover(scene, 1);
     pthread_mutex_lock(&scene->slow.lock);

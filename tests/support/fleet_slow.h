@@ -32,7 +32,13 @@ struct fleet_slow {
     struct coord_bus *flood; /* on the runtime of the fast one */
     size_t memory;           /* in use before */
     size_t most;             /* in use at any time since */
+    unsigned warnings;       /* that the runtime of the slow one has logged */
 };
+
+/** Both are there; nothing is waited for. */
+void fleet_slow_open(struct fleet_slow *scene, const struct fleet_store *store);
+/** Drive both for so long. */
+void fleet_slow_drive(struct fleet_slow *scene, coord_ms duration);
 
 /** Both are up, and hear each other. */
 void fleet_slow_begin(struct fleet_slow *scene, const struct fleet_store *store);
