@@ -48,6 +48,8 @@ struct agent {
     bool leaving;
     bool left;
     bool drained;
+    bool said_down;            /* of the bus */
+    enum coord_err said_error; /* of the store; COORD_OK: it answers */
 };
 
 /* ---------------------------------------------------------------- events */
@@ -174,6 +176,26 @@ static void look_at_command(struct agent *agent)
     COORD_IGNORE(coord_member_drained(agent->member) != COORD_OK, "never forked");
 }
 
+/* It works on without a bus and without a store; but somebody should know. */
+static void tell_trouble(struct agent *agent)
+{
+    struct coord_broker_status status = {.up = false};
+    struct coord_explanation why = {.reason = COORD_REASON_ASKING};
+    COORD_IGNORE(coord_bus_get_status(agent->bus, &status) != COORD_OK, "never forked");
+    cli_fleet_say_bus(&status, &agent->said_down);
+    if (agent->observes || coord_election_explain(agent->opened.election, &why) != COORD_OK) {
+        return;
+    }
+    const char *name = coord_election_name(agent->opened.election);
+    if (cli_election_is_failing(why.reason) && why.code != agent->said_error) {
+        cli_say("standing for %s: %s: %s", name, coord_err_name(why.code), why.error);
+        agent->said_error = why.code;
+    } else if (cli_election_has_answered(why.reason) && agent->said_error != COORD_OK) {
+        cli_say("standing for %s: the store answers again", name);
+        agent->said_error = COORD_OK;
+    }
+}
+
 static void wait_for_something(const struct agent *agent)
 {
     struct pollfd wait[] = {
@@ -199,6 +221,7 @@ static void loop(struct agent *agent)
         look_at_command(agent);
         COORD_IGNORE(coord_runtime_process(agent->runtime) != COORD_OK, "never forked");
         cli_hook_process(&agent->on_assign, coord_clock_now());
+        tell_trouble(agent);
         if (agent->left) {
             agent->kill_at = coord_ms_min(agent->kill_at, coord_clock_now());
         }

@@ -49,6 +49,18 @@ void cli_election_close(struct cli_election *opened)
     *opened = (struct cli_election){.runtime = NULL};
 }
 
+bool cli_election_has_answered(enum coord_reason reason)
+{
+    return reason == COORD_REASON_HELD || reason == COORD_REASON_TAKING_OVER ||
+           reason == COORD_REASON_CLAIM_DELAY || reason == COORD_REASON_RESERVED ||
+           reason == COORD_REASON_LEADING || reason == COORD_REASON_STOPPING;
+}
+
+bool cli_election_is_failing(enum coord_reason reason)
+{
+    return reason == COORD_REASON_RETRYING || reason == COORD_REASON_REFUSED;
+}
+
 coord_ms cli_election_patience(const struct cli_election *opened)
 {
     return 2 * coord_election_timing(opened->election)->attempt + 1000;

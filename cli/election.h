@@ -27,6 +27,12 @@ int cli_election_open(const struct cli_args *args, const char *identity, bool ho
 /** Nothing is said to the store. */
 void cli_election_close(struct cli_election *opened);
 
+/** Is this what a candidate says that the store has answered? */
+bool cli_election_has_answered(enum coord_reason reason);
+
+/** Is this what it says while the store cannot be asked, or refuses? */
+bool cli_election_is_failing(enum coord_reason reason);
+
 /** How long one question may take, a second try included. */
 coord_ms cli_election_patience(const struct cli_election *opened);
 

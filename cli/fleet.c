@@ -116,6 +116,17 @@ void cli_fleet_close(struct cli_fleet *fleet)
     *fleet = (struct cli_fleet){.runtime = NULL};
 }
 
+void cli_fleet_say_bus(const struct coord_broker_status *status, bool *said_down)
+{
+    if (status->up && *said_down) {
+        cli_say("the bus is up again");
+        *said_down = false;
+    } else if (!status->up && !*said_down && status->error.code != COORD_OK) {
+        cli_say("the bus is down: %s: %s", coord_err_name(status->error.code), status->error.text);
+        *said_down = true;
+    }
+}
+
 int cli_fleet_await(struct cli_fleet *fleet)
 {
     struct coord_error error = {.code = COORD_OK};
@@ -260,11 +271,7 @@ static void look_at_bus(struct cli_fleet *fleet, coord_ms now)
     }
     fleet->ups = status.ups;
     coord_coordinator_connected(fleet->coordinator, status.up, now);
-    if (!status.up && !fleet->said_down && status.error.code != COORD_OK) {
-        cli_say_error(&status.error);
-        fleet->said_down = true;
-    }
-    fleet->said_down = fleet->said_down && !status.up;
+    cli_fleet_say_bus(&status, &fleet->said_down);
 }
 
 /* How long to wait for the next message; 0: what waits is read before anybody is judged. */

@@ -72,6 +72,9 @@ int cli_fleet_check_prefix(const struct cli_args *args);
 /** --timeout. @return 0, or CLI_USAGE, said. */
 int cli_fleet_timeout(const struct cli_args *args, coord_ms *out);
 
+/** Tell people once that the bus is down, and why; and when it is up again. */
+void cli_fleet_say_bus(const struct coord_broker_status *status, bool *said_down);
+
 /** Wait until the bus carries messages. @return 0, or the exit status, said. */
 int cli_fleet_await(struct cli_fleet *fleet);
 

@@ -71,18 +71,6 @@ static void take_signals(struct cli_run *run)
 
 /* ---------------------------------------------------------------- while it waits to lead */
 
-static bool has_answered(enum coord_reason reason)
-{
-    return reason == COORD_REASON_HELD || reason == COORD_REASON_TAKING_OVER ||
-           reason == COORD_REASON_CLAIM_DELAY || reason == COORD_REASON_RESERVED ||
-           reason == COORD_REASON_LEADING || reason == COORD_REASON_STOPPING;
-}
-
-static bool is_failing(enum coord_reason reason)
-{
-    return reason == COORD_REASON_RETRYING || reason == COORD_REASON_REFUSED;
-}
-
 static bool is_worth_a_retry(enum coord_err code)
 {
     const enum coord_error_class class = coord_err_class(code);
@@ -102,7 +90,7 @@ static void say_why(struct cli_run *run, const struct coord_explanation *why)
     }
     run->said_reason = why->reason;
     run->said_fence = leader.fence;
-    if (is_failing(why->reason)) {
+    if (cli_election_is_failing(why->reason)) {
         cli_say("waiting for %s: %s: %s", name, coord_err_name(why->code), why->text);
     } else if (why->reason == COORD_REASON_TAKING_OVER) {
         char time[COORD_DURATION_TEXT_MAX];
@@ -130,7 +118,7 @@ static void say_error(const struct coord_explanation *why)
 static void give_up(struct cli_run *run, const struct coord_explanation *why)
 {
     const char *name = coord_election_name(run->opened.election);
-    if (is_failing(why->reason)) {
+    if (cli_election_is_failing(why->reason)) {
         say_error(why);
         cli_run_finish(run, CLI_FAILED);
         return;
@@ -146,8 +134,8 @@ static void consider(struct cli_run *run)
         coord_election_explain(run->opened.election, &why) != COORD_OK) {
         return;
     }
-    run->answered = run->answered || has_answered(why.reason);
-    if (is_failing(why.reason) && !run->answered && !is_worth_a_retry(why.code)) {
+    run->answered = run->answered || cli_election_has_answered(why.reason);
+    if (cli_election_is_failing(why.reason) && !run->answered && !is_worth_a_retry(why.code)) {
         say_error(&why);
         cli_run_finish(run,
                        coord_err_class(why.code) == COORD_CLASS_USAGE ? CLI_USAGE : CLI_FAILED);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static int set_up(void **state)
@@ -71,6 +72,24 @@ static void test_cli_agent__a_hook_that_fails_is_told(void **state)
     wait_for_text(agent.err, "leading jobs, fence ");
     assert_int_equal(fleet_call(fleet, out, "assign", given), 0);
     wait_for_text(agent.err, "--on-assign ended with status 3");
+}
+
+/* It goes on without one; who looks at its log should know. */
+static void test_cli_agent__tells_of_a_store_that_fails_and_comes_back(void **state)
+{
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    char store[COORDCTL_PATH];
+    static const char *const none[] = {NULL};
+    scene_path(&fleet->scene, "absent", store);
+    snprintf(fleet->scene.uri, sizeof fleet->scene.uri, "file:%.200s/election?coord.ttl=1s",
+             store);
+    fleet_start_agent(fleet, &agent, "w-1", none);
+    wait_for_text(agent.err, "standing for jobs: NOT_INITIALISED: ");
+    assert_int_equal(mkdir(store, 0700), 0);
+    wait_for_text(agent.err, "standing for jobs: the store answers again");
+    kill(agent.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&agent), 0);
 }
 
 /* Also what it put into a session of its own. */
@@ -212,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(hands_assignments_to_a_command_one_by_one),
         TEST(a_hook_that_fails_is_told),
+        TEST(tells_of_a_store_that_fails_and_comes_back),
         TEST(nothing_of_a_command_outlives_it),
         TEST(a_command_ends_in_time_though_it_is_stopped),
         TEST(a_command_is_told_to_end_and_its_status_counts),

@@ -96,6 +96,23 @@ static void test_cli_fleet_buses__postgres(void **state)
     live_through_it(fleet);
 }
 
+static void test_cli_fleet_buses__an_agent_tells_of_one_that_is_down(void **state)
+{
+    static const char *const none[] = {NULL};
+    struct fleet_calls *fleet = *state;
+    struct coordctl agent;
+    redis_server_needed();
+    redis_server_start(&redis, none);
+    redis_server_end(&redis);
+    fleet->bus = redis.uri;
+    fleet_start_agent(fleet, &agent, "w-1", none);
+    wait_for_text(agent.err, "the bus is down: UNREACHABLE: ");
+    redis_server_again(&redis);
+    wait_for_text(agent.err, "the bus is up again");
+    kill(agent.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&agent), 0);
+}
+
 /* ---------------------------------------------------------------- fleets that share a bus */
 
 static void test_cli_fleet_buses__who_has_another_prefix_is_not_heard(void **state)
@@ -128,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(redis_under_a_prefix),
         TEST(postgres),
+        TEST(an_agent_tells_of_one_that_is_down),
         TEST(who_has_another_prefix_is_not_heard),
     };
 #undef TEST
