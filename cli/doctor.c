@@ -9,6 +9,7 @@
 #include "cli/say.h"
 #include "cli/schemes.h"
 #include "cli/verbs.h"
+#include "electors/file.h"
 #include "electors/redis_doctor.h"
 #include "runtime/clock.h"
 
@@ -180,16 +181,19 @@ static int ask_redis(const struct coord_uri *uri, struct cli_findings *found)
     return 0;
 }
 
-static int ask_server(const struct cli_args *args, const struct coord_uri *uri,
+/* `backend` as the elector calls itself: one has many schemes. */
+static int ask_server(const struct cli_args *args, const char *backend, const struct coord_uri *uri,
                       struct cli_findings *found)
 {
     int status = 0;
-    const bool postgres = strncmp(uri->scheme, "postgres", 8) == 0;
-    const bool redis = strncmp(uri->scheme, "redis", 5) == 0;
+    const bool postgres = strcmp(backend, "postgres") == 0;
+    const bool redis = strcmp(backend, "redis") == 0;
     if (postgres) {
         status = ask_postgres(uri, found);
     } else if (redis) {
         status = ask_redis(uri, found);
+    } else if (strcmp(backend, "file") == 0) {
+        found->count = coord_file_doctor(uri, found->list);
     }
     if (status == 0 && (postgres || redis) && found->count == 0) {
         cli_say("out of memory");
@@ -203,14 +207,15 @@ static int ask_server(const struct cli_args *args, const struct coord_uri *uri,
     return cli_doctor_print(args, found);
 }
 
-static int examine(const struct cli_args *args, struct coord_uri *uri, struct cli_findings *found)
+static int examine(const struct cli_args *args, const char *backend, struct coord_uri *uri,
+                   struct cli_findings *found)
 {
     struct coord_error error;
     enum coord_err rc = coord_uri_parse(args->value[CLI_ELECTOR], uri, &error);
     for (size_t i = 0; rc == COORD_OK && i < args->set_count; i++) {
         rc = coord_uri_add_option(uri, args->set[i], &error);
     }
-    return rc == COORD_OK ? ask_server(args, uri, found) : cli_say_error(&error);
+    return rc == COORD_OK ? ask_server(args, backend, uri, found) : cli_say_error(&error);
 }
 
 static int examine_election(const struct cli_args *args)
@@ -230,7 +235,7 @@ static int examine_election(const struct cli_args *args)
         status = CLI_FAILED;
     } else {
         found->timing = coord_election_timing(opened.election);
-        status = examine(args, uri, found);
+        status = examine(args, coord_election_backend(opened.election), uri, found);
         explicit_bzero(uri, sizeof *uri); /* it may hold a password */
     }
     free(found);
@@ -251,8 +256,8 @@ static int run_doctor(const struct cli_args *args)
                               (bus == NULL || (known & CLI_TAKES(CLI_BUS)) != 0);
     int status = 0;
     if (elector == NULL && bus == NULL) {
-        return cli_say_usage("coordctl doctor needs --elector URI or --bus URI; they may also "
-                             "stand in COORD_ELECTOR and COORD_BUS");
+        return cli_say_usage("doctor needs --elector URI or --bus URI; they may also stand in "
+                             "COORD_ELECTOR and COORD_BUS");
     }
     if (elector != NULL && !only_bus) {
         status = examine_election(args);
@@ -267,7 +272,7 @@ static int run_doctor(const struct cli_args *args)
 const struct cli_verb cli_verb_doctor = {
     .name = "doctor",
     .synopsis = "--elector URI [--ttl DUR] [--json]\n"
-                "       --bus URI [--topic-prefix PREFIX] [--timeout DUR] [--json]",
+                "       coordctl doctor --bus URI [--topic-prefix PREFIX] [--timeout DUR] [--json]",
     .summary = "look at a server: what was seen, why it matters, what cures it",
     .details = "One line a check: ok, warn, FAIL, or skip where the server keeps it to itself.\n"
                "To a bus it sends messages of its own, to the topic PREFIX.doctor, and waits for\n"

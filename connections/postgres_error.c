@@ -45,7 +45,8 @@ static const struct meaning statement_meanings[] = {
 static const struct meaning login_meanings[] = {
     {"28P01", COORD_E_WRONG_PASSWORD, "correct the password (PGPASSFILE keeps it out of the URI)"},
     {"28", COORD_E_WRONG_PASSWORD,
-     "allow this role, host and encryption in pg_hba.conf, or correct sslmode in the URI"},
+     "create this role, or allow it, its host and encryption in pg_hba.conf, or correct user and "
+     "sslmode in the URI"},
     {"3D000", COORD_E_NOT_INITIALISED, "create the database, or correct its name in the URI"},
     {"53300", COORD_E_SERVER_FULL, "raise max_connections, or close idle sessions"},
     {"57P03", COORD_E_SERVER_STARTING, "it is tried again"},

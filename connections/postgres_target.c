@@ -242,5 +242,13 @@ PGconn *coord__postgres_target_connect(const struct coord__postgres_target *targ
     add(&p, "connect_timeout", limit);
     add(&p, "dbname", target->uri);
     add(&p, "fallback_application_name", "coord");
-    return PQconnectdbParams(p.keywords, p.values, 1);
+    PGconn *conn = PQconnectdbParams(p.keywords, p.values, 1);
+    if (conn != NULL && PQstatus(conn) != CONNECTION_OK) {
+        /* Once more, for the code in the text: it tells a wrong password from a wrong host, and
+         * cannot be asked for before there is a connection. */
+        PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
+        PQreset(conn);
+        PQsetErrorVerbosity(conn, PQERRORS_DEFAULT);
+    }
+    return conn;
 }

@@ -10,7 +10,9 @@
 #ifndef COORD_FILE_H
 #define COORD_FILE_H
 
+#include "coord/check.h"
 #include "coord/elector.h"
+#include "coord/uri.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +40,18 @@ COORD_API const struct coord_backend_ops *coord_file_elector(void);
  * Source: docs/guarantees.md, tests/fault/test_file.c.
  */
 COORD_API int coord_file_elector_liveness_fd(struct coord_elector *elector);
+
+/**
+ * Look at a folder as `coordctl doctor` does: a file is made in it as an election would make it,
+ * and removed again.
+ *
+ * @param uri  of file:DIR; coord.fs counts.
+ * @param out  room for COORD_CHECKS_MAX; a folder that cannot be used is one FAIL.
+ * @return     how many were written.
+ * Thread: any.   Blocks: for the disk.   Allocates: never.   Calls back: never.
+ * Source: docs/guarantees.md, tests/integration/test_cli_doctor.c.
+ */
+COORD_API size_t coord_file_doctor(const struct coord_uri *uri, struct coord_check *out);
 
 #ifdef __cplusplus
 }

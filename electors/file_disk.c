@@ -50,8 +50,9 @@ enum coord_err coord__file_errno(struct coord_error *error, int why, const char 
     case ENOENT:
     case ENOTDIR:
         return coord_error_set(error, COORD_E_NOT_INITIALISED,
-                               "cannot %s %s: make the folder that its folder lies in", do_what,
-                               path);
+                               "cannot %s %s: the folder that its folder lies in is missing: make "
+                               "it, or correct the path",
+                               do_what, path);
     default:
         return coord_error_set(error, COORD_E_SYSTEM,
                                "cannot %s %s (error %d): see the kernel's log", do_what, path, why);

@@ -18,14 +18,20 @@ enum {
 
 /* What is asked, in the order of the columns. */
 static const char facts_text[] =
+    /* By the catalogue: to_regclass() fails where the schema may not be used. */
+    "with space as (select oid from pg_namespace where nspname = 'coord'),\n"
+    "  term as (select oid, has_schema_privilege(relnamespace, 'usage') as seen\n"
+    "    from pg_class where relname = 'term' and relnamespace = (select oid from space)),\n"
+    "  guard as (select oid, has_schema_privilege(pronamespace, 'usage') as seen\n"
+    "    from pg_proc where proname = 'fence' and pronamespace = (select oid from space)\n"
+    "      and oidvectortypes(proargtypes) = 'text, bigint')\n"
     "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'),\n"
     "  current_setting('idle_session_timeout'),\n"
-    "  coalesce(obj_description(to_regclass('coord.term'), 'pg_class'), ''),\n"
-    "  coalesce(has_table_privilege(to_regclass('coord.term'), 'select')\n"
-    "    and has_table_privilege(to_regclass('coord.term'), 'insert')\n"
-    "    and has_table_privilege(to_regclass('coord.term'), 'update'), false),\n"
-    "  coalesce(has_function_privilege(to_regprocedure('coord.fence(text,bigint)'), 'execute'),\n"
-    "    false),\n"
+    "  coalesce((select obj_description(oid, 'pg_class') from term), ''),\n"
+    "  coalesce((select seen and has_table_privilege(oid, 'select')\n"
+    "    and has_table_privilege(oid, 'insert')\n"
+    "    and has_table_privilege(oid, 'update') from term), false),\n"
+    "  coalesce((select seen and has_function_privilege(oid, 'execute') from guard), false),\n"
     "  has_function_privilege('pg_control_system()', 'execute'),\n"
     "  (select count(*) from pg_stat_activity where backend_type = 'client backend'),\n"
     "  current_setting('max_connections')::int\n"
@@ -149,9 +155,9 @@ static void check_database(struct report *r)
              is(r, MAY_ELECT) ? "granted" : "missing", "a candidate writes its row"),
          there ? text : "coordctl init first");
     snprintf(text, sizeof text,
-             "where this role also writes guarded data: GRANT EXECUTE ON FUNCTION "
-             "coord.fence(text, bigint) TO \"%.60s\"",
-             fact(r, USER));
+             "where this role also writes guarded data: GRANT USAGE ON SCHEMA coord TO \"%.60s\"; "
+             "GRANT EXECUTE ON FUNCTION coord.fence(text, bigint) TO \"%.60s\"",
+             fact(r, USER), fact(r, USER));
     cure(add(r, "writer's rights", unless(is(r, MAY_GUARD), COORD_VERDICT_WARN),
              is(r, MAY_GUARD) ? "granted" : "missing",
              "coord.fence() refuses the writes of a term that is over"),

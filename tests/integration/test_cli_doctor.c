@@ -8,6 +8,7 @@
 
 #include <hiredis/hiredis.h>
 #include <jansson.h>
+#include <unistd.h>
 
 struct place {
     struct scene scene;
@@ -95,6 +96,20 @@ static void test_cli_doctor__finds_a_good_redis_good_and_leaves_nothing(void **s
     }
 }
 
+static void test_cli_doctor__knows_a_redis_by_each_of_its_schemes(void **state)
+{
+    static const char *const schemes[] = {"redis+unix", "redis+socket", "unix"};
+    char out[COORDCTL_TEXT];
+    char uri[COORDCTL_PATH];
+    (void)state;
+    start_redis(NULL);
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        snprintf(uri, sizeof uri, "%s://%s", schemes[i], place.redis.socket);
+        assert_int_equal(doctor(uri, out), 0);
+        expect(out, "ok", "elector's rights", "granted");
+    }
+}
+
 static void test_cli_doctor__names_missing_rights_and_the_line_that_grants_them(void **state)
 {
     static const char *const none[] = {NULL};
@@ -167,12 +182,35 @@ static void test_cli_doctor__tells_what_a_postgres_lacks_until_init_has_run(void
     assert_int_equal(doctor(place.postgres.uri, out), 0);
     expect(out, "ok", "schema", "coord format 1");
     postgres_server_do(&place.postgres, "create role bare login");
-    postgres_server_do(&place.postgres, "grant usage on schema coord to bare");
     char uri[COORDCTL_PATH];
     snprintf(uri, sizeof uri, "postgresql://bare@/postgres?host=%s", place.postgres.folder);
     assert_int_equal(doctor(uri, out), 1);
+    expect(out, "ok", "schema", "coord format 1"); /* though it may not use it */
+    expect(out, "FAIL", "elector's rights", "GRANT USAGE ON SCHEMA coord TO \"bare\"");
+    postgres_server_do(&place.postgres, "grant usage on schema coord to bare");
+    assert_int_equal(doctor(uri, out), 1);
     expect(out, "FAIL", "elector's rights",
            "GRANT SELECT, INSERT, UPDATE ON TABLE coord.term TO \"bare\"");
+    expect(out, "warn", "writer's rights", "GRANT EXECUTE ON FUNCTION coord.fence");
+    postgres_server_do(&place.postgres, "grant select, insert, update on coord.term to bare");
+    assert_int_equal(doctor(uri, out), 0);
+}
+
+/* Not only that it cannot be reached. */
+static void test_cli_doctor__says_what_a_postgres_has_against_a_login(void **state)
+{
+    char out[COORDCTL_TEXT];
+    char uri[COORDCTL_PATH];
+    (void)state;
+    postgres_server_needed();
+    postgres_server_start(&place.postgres, NULL);
+    snprintf(uri, sizeof uri, "postgresql://postgres@/absent?host=%s", place.postgres.folder);
+    assert_int_equal(doctor(uri, out), 1);
+    expect(out, "FAIL", "connection", "NOT_INITIALISED");
+    expect(out, "FAIL", "connection", "create the database");
+    snprintf(uri, sizeof uri, "postgresql://stranger@/postgres?host=%s", place.postgres.folder);
+    assert_int_equal(doctor(uri, out), 1);
+    expect(out, "FAIL", "connection", "WRONG_PASSWORD");
 }
 
 /* ---------------------------------------------------------------- form */
@@ -218,8 +256,17 @@ static void test_cli_doctor__checks_the_host_where_there_is_no_server(void **sta
 {
     char out[COORDCTL_TEXT];
     (void)state;
+    char path[COORDCTL_PATH];
+    char uri[COORDCTL_PATH + 8];
     assert_int_equal(doctor(place.scene.uri, out), 0);
     line_of(out, "ok", "timing");
+    snprintf(uri, sizeof uri, "file:%s", scene_path(&place.scene, "absent", path));
+    assert_int_equal(doctor(uri, out), 0);
+    expect(out, "ok", "folder", "takes an election's file");
+    assert_int_not_equal(access(path, F_OK), 0); /* nothing is left of the trial */
+    snprintf(uri, sizeof uri, "file:%s", scene_path(&place.scene, "absent/deeper", path));
+    assert_int_equal(doctor(uri, out), 1);
+    expect(out, "FAIL", "folder", "NOT_INITIALISED");
     assert_int_equal(doctor("nats://h", out), 2);
     assert_int_equal(doctor("redis://h?coord.nonsense=1", out), 2);
     const char *const refused[] = {"doctor", "--elector", place.scene.uri, "--ttl",
@@ -232,10 +279,12 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(test_cli_doctor__##name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
         TEST(finds_a_good_redis_good_and_leaves_nothing),
+        TEST(knows_a_redis_by_each_of_its_schemes),
         TEST(names_missing_rights_and_the_line_that_grants_them),
         TEST(fails_a_redis_that_may_evict_or_takes_no_writes),
         TEST(a_server_that_cannot_be_asked_is_a_finding),
         TEST(tells_what_a_postgres_lacks_until_init_has_run),
+        TEST(says_what_a_postgres_has_against_a_login),
         TEST(prints_one_object_a_line_for_programs),
         TEST(checks_the_host_where_there_is_no_server),
     };
