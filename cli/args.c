@@ -21,7 +21,7 @@ struct option {
 static const struct option options[CLI_OPTIONS] = {
     [CLI_ELECTOR] = {"elector", "URI", "COORD_ELECTOR", "where the election is held"},
     [CLI_NAME] = {"name", "NAME", "COORD_NAME", "of the election"},
-    [CLI_ID] = {"id", "ID", "COORD_ID", "of this candidate, or of the member; run makes one up"},
+    [CLI_ID] = {"id", "ID", "COORD_ID", "of the candidate, or the member; run makes one up"},
     [CLI_TTL] = {"ttl", "DUR", NULL, "the lease, such as 15s"},
     [CLI_WAIT] = {"wait", "DUR", NULL, "how long to wait; 0: one attempt; forever"},
     [CLI_KILL_AFTER] = {"kill-after", "DUR", NULL, "from SIGTERM to SIGKILL; default: ttl / 5"},
@@ -179,8 +179,8 @@ static int take_option(const struct cli_verb *verb, char **argv, struct cli_args
     const char *text = argv[0] + 2;
     const int option = find_option(verb, text);
     if (option < 0) {
-        return -cli_say_usage("coordctl %s has no option --%.*s; see 'coordctl %s --help'",
-                              verb->name, (int)strcspn(text, "="), text, verb->name);
+        return -cli_say_usage("%s has no option --%.*s; see 'coordctl %s --help'", verb->name,
+                              (int)strcspn(text, "="), text, verb->name);
     }
     const char *equals = strchr(text, '=');
     if (options[option].value == NULL) {
@@ -201,14 +201,13 @@ static int check_needs(const struct cli_verb *verb, const struct cli_args *args)
     for (int i = 0; i < CLI_OPTIONS; i++) {
         if ((verb->needs & CLI_TAKES(i)) != 0 && args->value[i] == NULL) {
             const char *place = options[i].environment;
-            return cli_say_usage("coordctl %s needs --%s %s%s%s", verb->name, options[i].name,
+            return cli_say_usage("%s needs --%s %s%s%s", verb->name, options[i].name,
                                  options[i].value, place != NULL ? "; it may also stand in " : "",
                                  place != NULL ? place : "");
         }
     }
     if (verb->command && !verb->may_lack_command && args->command == NULL) {
-        return cli_say_usage("coordctl %s needs a command: put it at the end, after --",
-                             verb->name);
+        return cli_say_usage("%s needs a command: put it at the end, after --", verb->name);
     }
     return 0;
 }
@@ -230,15 +229,14 @@ static int refuse_word(const struct cli_verb *verb)
     return verb->command ? cli_say_usage("the command of coordctl %s stands behind --: "
                                          "'coordctl %s [OPTION...] -- COMMAND'",
                                          verb->name, verb->name)
-                         : cli_say_usage("coordctl %s takes options only; see 'coordctl %s --help'",
+                         : cli_say_usage("%s takes options only; see 'coordctl %s --help'",
                                          verb->name, verb->name);
 }
 
 static int take_command(const struct cli_verb *verb, char **argv, struct cli_args *out)
 {
     if (!verb->command) {
-        return cli_say_usage("coordctl %s takes no command; leave out -- and what follows",
-                             verb->name);
+        return cli_say_usage("%s takes no command; leave out -- and what follows", verb->name);
     }
     out->command = *argv == NULL ? NULL : argv;
     return 0;
@@ -281,8 +279,8 @@ int cli_args_parse(const struct cli_verb *verb, char **argv, struct cli_args *ou
         return status;
     }
     if (verb->words != NULL && out->word == NULL) {
-        return cli_say_usage("coordctl %s needs a word first: coordctl %s %s", verb->name,
-                             verb->name, verb->synopsis);
+        return cli_say_usage("%s needs a word first: coordctl %s %s", verb->name, verb->name,
+                             verb->synopsis);
     }
     take_environment(verb, out);
     return check_needs(verb, out);
@@ -298,7 +296,7 @@ void cli_args_describe(const struct cli_verb *verb)
         snprintf(head, sizeof head, "--%s%s%s", options[i].name,
                  options[i].value != NULL ? " " : "",
                  options[i].value != NULL ? options[i].value : "");
-        printf("  %-20s  %s%s%s%s\n", head, options[i].help,
+        printf("  %-21s  %s%s%s%s\n", head, options[i].help,
                options[i].environment != NULL ? " [" : "",
                options[i].environment != NULL ? options[i].environment : "",
                options[i].environment != NULL ? "]" : "");

@@ -41,7 +41,8 @@ static int help(void)
 
 static int help_verb(const struct cli_verb *verb)
 {
-    printf("usage: coordctl %s %s\n\n%s\n\n", verb->name, verb->synopsis, verb->summary);
+    printf("usage: coordctl %s%s%s\n\n%s\n\n", verb->name, verb->synopsis[0] != '\0' ? " " : "",
+           verb->synopsis, verb->summary);
     cli_args_describe(verb);
     if (verb->details != NULL) {
         printf("\n%s", verb->details);
