@@ -80,6 +80,18 @@ static void check_reserve(const struct fleet_process *process, const struct flee
     }
 }
 
+/* A peer of the seed library that has left, or come back, may be taken for either. */
+static bool has_come_back(const struct fleet_world *w, unsigned work)
+{
+    for (unsigned i = 0; i < w->processes; i++) {
+        if (w->process[i].kind == FLEET_SEED && w->process[i].noticed &&
+            (w->process[i].serves >> work & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_author(struct fleet_process *process, const struct fleet_process *owner,
                          unsigned work, const struct coord_event *event)
 {
@@ -92,11 +104,10 @@ static void check_author(struct fleet_process *process, const struct fleet_proce
                     fleet_host_name(owner->host), owner->number, (unsigned)event->orphan.fence,
                     (unsigned)event->orphan.seq);
     }
-    /* It may be told later, and then by one who leaves as well. */
+    /* It may be told later than it was seen. */
     const bool was_served = fleet_served(process, work) ||
                             process->served_at[work] > told->opened_at ||
-                            (process->served_as_it_led >> work & 1) != 0 ||
-                            (owner->kind == FLEET_SEED && owner->noticed);
+                            (process->served_as_it_led >> work & 1) != 0 || has_come_back(w, work);
     if (event->kind == COORD_EVENT_ORPHAN_RESOLVED && author->resolved_at == 0 && !was_served) {
         fleet_break(w, FLEET_RESOLVED, "%s of %s#%u is resolved, and nobody looks after it",
                     fleet_work_name(work), fleet_host_name(owner->host), owner->number);
@@ -222,23 +233,13 @@ static unsigned open_works(const struct fleet_process *process)
     return open;
 }
 
-static void note_term(struct fleet_process *process)
-{
-    const bool leads = fleet_leads(process);
-    for (unsigned work = 0; work < FLEET_WORKS && leads && !process->led; work++) {
-        const unsigned served = fleet_served(process, work) ? 1U << work : 0;
-        process->served_as_it_led = (work == 0 ? 0 : process->served_as_it_led) | served;
-    }
-    process->led = leads;
-}
-
 void fleet_check_table(struct fleet_process *process)
 {
     struct fleet_world *w = process->world;
     struct coord_coordinator *coordinator = coord_agent_coordinator(process->agent);
     struct coord_orphan orphan;
     uint32_t at = 0;
-    note_term(process);
+    process->led = fleet_leads(process);
     if (!process->led) {
         return;
     }

@@ -26,6 +26,13 @@ void fleet_woke(struct fleet_process *process)
     if (process->promised != COORD_NEVER && w->now > process->promised + w->timeout / 2) {
         process->anew = w->now;
     }
+    const bool asks = !process->led &&
+                      coord_coordinator_counts(coord_agent_coordinator(process->agent)).orphans > 0;
+    for (unsigned work = 0; work < FLEET_WORKS && asks; work++) {
+        const unsigned bit = 1U << work;
+        process->served_as_it_led &= ~bit;
+        process->served_as_it_led |= fleet_served(process, work) ? bit : 0;
+    }
     if (up && !process->was_up) {
         process->anew = w->now;
     }

@@ -173,7 +173,7 @@ struct fleet_process {
     coord_ms echo;
     coord_ms anew;
     bool led;
-    unsigned served_as_it_led; /* works, when its term began */
+    unsigned served_as_it_led; /* works, just before its term began */
     uint64_t fence;            /* the highest that it has heard a leader speak under */
     uint32_t hearsay[FLEET_REPORTS / 32 + 1]; /* reports that a leader has told it */
     coord_ms served_at[FLEET_WORKS];          /* when somebody who is well said so last */
