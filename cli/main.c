@@ -78,13 +78,8 @@ static int run_verb(const struct cli_verb *verb, char **argv)
     return args.value[CLI_HELP] != NULL ? help_verb(verb) : verb->run(&args);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
-    if (!cli_args_hide(argc, argv)) {
-        cli_say("out of memory");
-        return CLI_FAILED;
-    }
-    open_standard_descriptors();
     if (argc < 2) {
         return cli_say_usage("no verb; see 'coordctl --help'");
     }
@@ -101,4 +96,19 @@ int main(int argc, char **argv)
         }
     }
     return cli_say_usage("no such verb; see 'coordctl --help'");
+}
+
+int main(int argc, char **argv)
+{
+    if (!cli_args_hide(argc, argv)) {
+        cli_say("out of memory");
+        return CLI_FAILED;
+    }
+    open_standard_descriptors();
+    const int status = run(argc, argv);
+    if (status == CLI_FAILED && ferror(stdout)) {
+        cli_say("standard output cannot be written: see whether its disk is full, or its reader "
+                "gone");
+    }
+    return status;
 }

@@ -34,7 +34,6 @@ static int print(const void *bytes, size_t count, enum coord_form form)
         written = putchar('\n') != EOF;
     }
     if (!written || fflush(stdout) != 0) {
-        cli_say("standard output: %s", strerror(errno));
         return CLI_FAILED;
     }
     return 0;

@@ -99,6 +99,22 @@ static void test_cli__a_mistake_is_told_with_its_cure(void **state)
     MISTAKE("BAD_URI", "status", "--elector", "nothing", "--name", "jobs");
 }
 
+static void test_cli__what_cannot_be_printed_is_told(void **state)
+{
+    const struct scene *scene = *state;
+    struct coordctl run;
+    char command[2 * COORDCTL_PATH];
+    char out[COORDCTL_TEXT];
+    snprintf(command, sizeof command,
+             "exec " COORD_BUILD "/coordctl status --elector '%s' --name jobs >/dev/full",
+             scene->uri);
+    const char *const arguments[] = {"run", "--elector", scene->uri, "--name", "jobs",
+                                     "--",  "sh",        "-c",       command,  NULL};
+    coordctl_start(scene, &run, arguments);
+    assert_int_equal(coordctl_wait(&run), 125);
+    assert_non_null(strstr(coordctl_output(run.err, out), "standard output cannot be written"));
+}
+
 static void test_cli__option_says_what_the_uri_says(void **state)
 {
     const struct scene *scene = *state;
@@ -194,6 +210,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(test_cli__help_and_version_go_to_standard_output),
         TEST(test_cli__a_mistake_is_told_with_its_cure),
+        TEST(test_cli__what_cannot_be_printed_is_told),
         TEST(test_cli__option_says_what_the_uri_says),
         TEST(test_cli__a_secret_is_seen_nowhere),
         TEST(test_cli__a_secret_in_the_environment_is_seen_nowhere),
