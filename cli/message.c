@@ -48,7 +48,7 @@ static int run_message(const struct cli_args *args)
     struct coord_message message;
     if (!type_of(args->value[CLI_TYPE], &type)) {
         return cli_say_usage("no such type of message: use heartbeat, shutdown, work_assignment, "
-                             "finished or orphan");
+                             "finished or orphans");
     }
     if (cli_args_form(args, &form) != 0) {
         return CLI_USAGE;
@@ -81,7 +81,8 @@ const struct cli_verb cli_verb_message = {
     .synopsis = "decode|encode --type TYPE [--format msgpack|json]",
     .summary = "read a message of the bus on stdin, and print it as JSON, or the other way",
     .details = "Both read msgpack or JSON, by the first byte. decode prints JSON; encode prints\n"
-               "FORMAT. Every value is checked as a member of the fleet would check it.\n\n"
+               "FORMAT. Every value is checked as a member of the fleet would check it. The keys\n"
+               "are those of docs/fleet.md.\n\n"
                "exit: 0 done; 1 no such message; 125 cannot be read or written; 2 usage\n",
     .takes = CLI_TAKES(CLI_TYPE) | CLI_TAKES(CLI_FORMAT),
     .needs = CLI_TAKES(CLI_TYPE),
