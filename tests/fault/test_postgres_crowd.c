@@ -14,7 +14,7 @@
 enum {
     FIFTY = 50,
     TERMS = 12,
-    TTL = 10000,
+    TTL = 30000,   /* ms: patience with a server that fifty log into at once */
     GUARD = 120000 /* ms */
 };
 
@@ -52,7 +52,8 @@ static void take_edges(struct candidate *c, struct board *board, unsigned self)
             starts(board, self, edge.fence);
             COORD_IGNORE(coord_lease_step_down(c->lease, NULL, coord_clock_now()),
                          "a term that is over needs none");
-        } else if (edge.kind == COORD_EDGE_STOPPED) {
+        } else {
+            /* Its work has ended. What follows says so to the server, and lets another begin. */
             atomic_store(&board->leads_until[self], 0);
         }
         coord_lease_edge_done(c->lease, coord_clock_now());
