@@ -111,7 +111,9 @@ void coord_elector_explain(const struct coord_elector *elector, coord_ms now,
              lease->error.code != COORD_OK ? lease->error.text : "");
     const struct facts facts = {
         .who = lease->leader.identity[0] != '\0' ? lease->leader.identity : "another",
-        .time = out->for_ms == COORD_NEVER ? "some time" : coord_duration_format(out->for_ms, time),
+        .time = out->for_ms == COORD_NEVER ? "some time"
+                : out->for_ms == 0         ? "a moment"
+                                           : coord_duration_format(out->for_ms, time),
         .error = lease->error.text,
         .code = lease->error.code,
         .fence = lease->term.fence,
