@@ -91,7 +91,7 @@
     X(REGRANT_CLEAR, "regrant-clear", SIM_STORE_REDIS, SIM_FAULT_RESTART | SIM_FAULT_LOSS, 10000,  \
       "a grant that is given again is clear")                                                      \
     X(REGRANT_ANY_RUN, "regrant-any-run", SIM_STORE_REDIS,                                         \
-      SIM_FAULT_PROMOTE | SIM_FAULT_JUMP | SIM_FAULT_STALL | SIM_FAULT_PAUSE, 200000,              \
+      SIM_FAULT_PROMOTE | SIM_FAULT_JUMP | SIM_FAULT_STALL | SIM_FAULT_PAUSE, 1000000,             \
       "a grant is given again by a server that came back with an older state")                     \
     X(REGRANT_EXPIRY, "regrant-expiry", SIM_STORE_REDIS, SIM_FAULT_SLOW | SIM_FAULT_LOSS, 10000,   \
       "a grant that is given again is not prolonged")                                              \

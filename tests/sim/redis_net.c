@@ -263,6 +263,9 @@ static void execute(struct sim_world *world, struct sim_call *call)
     if (got->outcome == COORD_GRANTED && got->granted_anew) {
         sim_redis_note_grant(world, call);
         sim_check_grant(&world->processes[call->process], got->fence);
+        if (sim_has(world, SIM_FAULT_PROMOTE) && sim_chance(&world->random, 1, 4)) {
+            world->net.snapshot = world->net.redis.data; /* the last that the replica has heard */
+        }
     }
     if (got->outcome == COORD_HELD && world->net.redis.data.lease.owner == call->owner &&
         call->request.verb == COORD_VERB_ACQUIRE) {
