@@ -82,8 +82,7 @@ static void test_cli_agent__tells_of_a_store_that_fails_and_comes_back(void **st
     char store[COORDCTL_PATH];
     static const char *const none[] = {NULL};
     scene_path(&fleet->scene, "absent", store);
-    snprintf(fleet->scene.uri, sizeof fleet->scene.uri, "file:%.200s/election?coord.ttl=1s",
-             store);
+    snprintf(fleet->scene.uri, sizeof fleet->scene.uri, "file:%.200s/election?coord.ttl=1s", store);
     fleet_start_agent(fleet, &agent, "w-1", none);
     wait_for_text(agent.err, "standing for jobs: NOT_INITIALISED: ");
     assert_int_equal(mkdir(store, 0700), 0);
