@@ -89,11 +89,16 @@ static void test_broker_postgres__comes_back_when_its_session_is_ended(void **st
     bus_until_got(&world, a, 1);
 }
 
-/* Of the one bus there is: those of former tests may take a moment to end. */
+/*
+ * Of the one bus there is: those of former tests may take a moment to end. It waits for its client:
+ * stopped within a statement it could keep a lock of the server that all others need.
+ */
 static pid_t session_of(void)
 {
-    postgres_server_until(&server, "select count(*) = 1 from pg_stat_activity where pid <> "
-                                   "pg_backend_pid() and backend_type = 'client backend'");
+    postgres_server_until(&server,
+                          "select count(*) = 1 and bool_and(wait_event = 'ClientRead') "
+                          "from pg_stat_activity "
+                          "where pid <> pg_backend_pid() and backend_type = 'client backend'");
     return (pid_t)postgres_server_ask(
         &server, "select pid from pg_stat_activity where pid <> pg_backend_pid() and backend_type "
                  "= 'client backend'");

@@ -105,7 +105,7 @@ static void test_file__a_folder_without_a_parent_is_refused(void **state)
 {
     (void)state;
     snprintf(uri, sizeof uri, "file:%s/no/such", base);
-    assert_refused(add("a"), COORD_E_NOT_INITIALISED, "make the folder");
+    assert_refused(add("a"), COORD_E_NOT_INITIALISED, "make it, or correct");
 }
 
 static void test_file__options_are_checked(void **state)
