@@ -315,7 +315,8 @@ PGconn *postgres_server_connect(const struct postgres_server *server)
     return conn;
 }
 
-static PGresult *ask(PGconn *conn, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static PGresult *ask(PGconn *conn, const char *format,
+                                                           va_list arguments)
 {
     char text[4096];
     vsnprintf(text, sizeof text, format, arguments);
