@@ -17,85 +17,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-enum {
-    CLOCK_READS = 1000,
-    CLOCK_ROUNDS = 9
-};
 
 /* Of libraries that need not be installed. */
 typedef size_t (*postgres_fn)(const char *uri, bool pooler, uint64_t (*wall)(void),
                               struct coord_check *out);
 typedef size_t (*redis_fn)(const struct coord_redis_doctor_config *config, struct coord_check *out);
 
-/* ---------------------------------------------------------------- this host */
-
-static uint64_t read_clock(void)
-{
-    return coord_clock_now();
-}
-
-static uint64_t call_kernel(void)
-{
-    struct timespec t = {.tv_sec = 0};
-    return syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &t) == 0 ? (uint64_t)t.tv_sec : 0;
-}
-
-/* ns for one call, of the fastest round: what others do on the machine counts least there. */
-static uint64_t cost_of(uint64_t (*call)(void))
-{
-    uint64_t least = UINT64_MAX;
-    volatile uint64_t kept = 0; /* or the loop goes */
-    for (int round = 0; round < CLOCK_ROUNDS; round++) {
-        struct timespec from = {.tv_sec = 0};
-        struct timespec to = {.tv_sec = 0};
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        for (int i = 0; i < CLOCK_READS; i++) {
-            kept = call();
-        }
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        const uint64_t took = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000 +
-                              (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
-        least = took < least ? took : least;
-    }
-    (void)kept;
-    return least / CLOCK_READS;
-}
-
-static struct coord_check *add(struct cli_findings *found, const char *name,
-                               enum coord_verdict verdict, const char *why)
-{
-    struct coord_check *check = &found->list[found->count++];
-    *check = (struct coord_check){.name = name, .verdict = verdict, .why = why};
-    return check;
-}
-
-/* A read that costs half of a system call and more is one. */
-static void check_clock_read(struct cli_findings *found)
-{
-    const uint64_t read = cost_of(read_clock);
-    const uint64_t kernel = cost_of(call_kernel);
-    const bool fast = 2 * read < kernel;
-    struct coord_check *check =
-        add(found, "clock read", fast ? COORD_VERDICT_OK : COORD_VERDICT_WARN,
-            "is_leader() reads the clock each time");
-    snprintf(check->value, sizeof check->value,
-             "%" PRIu64 " ns, %s; a system call takes %" PRIu64 " ns", read,
-             fast ? "in the vDSO" : "a system call", kernel);
-    if (!fast) {
-        snprintf(check->cure, sizeof check->cure,
-                 "nothing is wrong but the speed: a kernel from 5.3 on, with the clock source tsc");
-    }
-}
+/* ---------------------------------------------------------------- timing */
 
 static void check_timing(struct cli_findings *found)
 {
     const struct coord_timing *t = found->timing;
-    struct coord_check *check =
-        add(found, "timing", COORD_VERDICT_OK, "all of it follows from coord.ttl and coord.grace");
+    struct coord_check *check = &found->list[found->count++];
+    *check = (struct coord_check){.name = "timing",
+                                  .verdict = COORD_VERDICT_OK,
+                                  .why = "all of it follows from coord.ttl and coord.grace"};
     snprintf(check->value, sizeof check->value,
              "lease %" PRIu64 " ms, renewed every %" PRIu64 " ms, %" PRIu64
              " ms an attempt, margin %" PRIu64 " ms, grace %" PRIu64 " ms",
@@ -203,7 +139,8 @@ static int ask_server(const struct cli_args *args, const char *backend, const st
         return status;
     }
     check_timing(found);
-    check_clock_read(found);
+    cli_doctor_host(found);
+    cli_doctor_names(found, uri);
     return cli_doctor_print(args, found);
 }
 

@@ -14,6 +14,7 @@ enum {
     LISTEN = 3000, /* ms for a subscription */
     ROUND_TRIPS = 20,
     FEW_CLIENTS = 10,
+    FEW_SENTINELS = 3,
     CLOCK_WARN_MS = 1000,
     CLOCK_FAIL_MS = 600 * 1000, /* the fence takes up to 71 minutes */
     FIELD = COORD__REDIS_FIELD,
@@ -132,6 +133,17 @@ static void check_memory(struct doctor *d)
              most > 0 ? unless(left >= FEW_CLIENTS, COORD_VERDICT_WARN) : COORD_VERDICT_SKIPPED,
              most > 0 ? value : "not told", "each process that stands needs two connections"),
          "raise maxclients where there is no room for two connections a process");
+    char dropped[FIELD];
+    char most_memory[FIELD];
+    if (field(d, "evicted_clients", dropped)[0] == '\0') {
+        return; /* before 7.0 no client is dropped for its memory */
+    }
+    const bool told = setting(d, "maxmemory-clients", most_memory);
+    snprintf(value, sizeof value, "maxmemory-clients %s, %s dropped",
+             told ? most_memory : "not told", dropped);
+    cure(add(d, "client eviction", unless(strcmp(dropped, "0") == 0, COORD_VERDICT_WARN), value,
+             "a connection that is dropped for memory comes back, later than a renewal may bear"),
+         "raise maxmemory-clients, or let the large clients read faster");
 }
 
 static void check_durability(struct doctor *d)
@@ -147,17 +159,6 @@ static void check_durability(struct doctor *d)
                                : "no append-only file",
              "after a restart that lost the last terms each name's next takeover waits a lease"),
          "appendonly yes; fences rise and nobody leads twice without it, too");
-    const bool alone = number(d, "connected_slaves") == 0;
-    const bool limit = setting(d, "min-replicas-to-write", text);
-    snprintf(value, sizeof value, "%ld, min-replicas-to-write %s", number(d, "connected_slaves"),
-             limit ? text : "not told");
-    cure(add(d, "replicas",
-             d->info == NULL ? COORD_VERDICT_SKIPPED : unless(alone, COORD_VERDICT_WARN),
-             d->info == NULL ? "not told" : value,
-             "a replica that is promoted may not have the last term: the next one waits a lease, "
-             "which covers members of one lease only"),
-         "use one coord.ttl for all members, guard what must not be written twice with the fence; "
-         "min-replicas-to-write 1 makes the loss rarer");
     const long up = number(d, "uptime_in_seconds");
     const bool old = up > 0 && (coord_ms)up * 1000 > d->config->lease + 1000;
     snprintf(value, sizeof value, "%ld s", up);
@@ -168,9 +169,77 @@ static void check_durability(struct doctor *d)
                          : "wait for a lease, or coordctl init --name NAME where nobody leads");
 }
 
-static void check_idle(struct doctor *d)
+/* That replication is asynchronous, and what each replica more or less would mean. */
+static void check_replicas(struct doctor *d)
 {
+    char value[COORD_CHECK_VALUE_MAX];
     char text[FIELD];
+    const long replicas = number(d, "connected_slaves");
+    snprintf(value, sizeof value, "%ld%s", replicas, replicas > 0 ? ", asynchronous" : "");
+    cure(add(d, "replicas",
+             d->info == NULL ? COORD_VERDICT_SKIPPED : unless(replicas == 0, COORD_VERDICT_WARN),
+             d->info == NULL ? "not told" : value,
+             "a replica that is promoted may not have the last term: the next one waits a lease, "
+             "which covers members of one lease only"),
+         "use one coord.ttl for all members, guard what must not be written twice with the fence; "
+         "min-replicas-to-write 1 makes the loss rarer");
+    const bool told = setting(d, "min-replicas-to-write", text) && d->info != NULL;
+    const long needed = strtol(text, NULL, 10);
+    const bool spare = needed == 0 || number(d, "min_slaves_good_slaves") > needed;
+    snprintf(value, sizeof value, "%ld needed, %ld in time", needed,
+             needed > 0 ? number(d, "min_slaves_good_slaves") : replicas);
+    cure(add(d, "min-replicas", told ? unless(spare, COORD_VERDICT_WARN) : COORD_VERDICT_SKIPPED,
+             told ? value : "this server keeps it to itself",
+             "with fewer replicas than min-replicas-to-write it refuses renewals, too: who leads "
+             "has lost its lease"),
+         "have one replica more than min-replicas-to-write asks for");
+}
+
+/* Each Sentinel listens to one channel of each server that it watches. */
+static void check_sentinels(struct doctor *d)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    struct coord_error why;
+    const bool by_name = strstr(d->config->uri->scheme, "sentinel") != NULL;
+    const redisReply *reply = ASK(d, "PUBSUB", "NUMSUB", "__sentinel__:hello");
+    const bool told = coord_redis_ask_code(&d->ask, reply, &why) == COORD_OK &&
+                      reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                      reply->element[1]->type == REDIS_REPLY_INTEGER;
+    const long long sentinels = told ? reply->element[1]->integer : 0;
+    const bool followed = sentinels == 0 || by_name;
+    const bool few = sentinels > 0 && sentinels < FEW_SENTINELS;
+    snprintf(value, sizeof value, "%lld watch this server%s", sentinels,
+             followed ? "" : ", which the URI names by its address");
+    cure(add(d, "sentinels",
+             told ? unless(followed && !few, COORD_VERDICT_WARN) : COORD_VERDICT_SKIPPED,
+             told ? value : "not told",
+             followed ? "a failover needs most of them"
+                      : "after a failover the URI names what is a replica then: nobody is elected"),
+         !told      ? "grant PUBSUB: ACL SETUSER NAME +pubsub|numsub"
+         : followed ? "run three at least; SENTINEL CKQUORUM MASTER says whether they are enough"
+                    : "name the Sentinels: redis+sentinel://HOST,HOST,HOST/MASTER");
+}
+
+static bool is_loopback(const char *host)
+{
+    return host[0] == '\0' || strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+static void check_connection(struct doctor *d)
+{
+    const struct coord_uri *uri = d->config->uri;
+    char text[FIELD];
+    const bool covered = strncmp(uri->scheme, "rediss", strlen("rediss")) == 0;
+    bool near = strchr(uri->scheme, '+') != NULL || strcmp(uri->scheme, "unix") == 0;
+    near = near && strstr(uri->scheme, "sentinel") == NULL;
+    near = near || (uri->host_count > 0 && is_loopback(uri->hosts[0].host));
+    cure(add(d, "tls", unless(covered || near, COORD_VERDICT_WARN),
+             covered ? "encrypted"
+             : near  ? "not needed within this host"
+                     : "not encrypted",
+             "who reads the network sees the password, and who has it can elect"),
+         "rediss:// with coord.tls_ca, unless the network is yours alone");
     const bool told = setting(d, "timeout", text);
     const coord_ms limit = strtoull(text, NULL, 10) * 1000;
     cure(add(d, "idle timeout",
@@ -179,6 +248,12 @@ static void check_idle(struct doctor *d)
              told ? text : "this server keeps its settings to itself",
              "a connection that the server closes between two renewals is opened again each time"),
          "see to it that `timeout` is 0, or longer than the lease");
+    const bool known = setting(d, "tcp-keepalive", text);
+    cure(add(d, "tcp-keepalive",
+             known ? unless(strcmp(text, "0") != 0, COORD_VERDICT_WARN) : COORD_VERDICT_SKIPPED,
+             known ? text : "this server keeps its settings to itself",
+             "connections of hosts that are gone count against maxclients for ever without it"),
+         "see to it that `tcp-keepalive` is 300, as it is by default");
 }
 
 /* ---------------------------------------------------------------- rights */
@@ -345,7 +420,9 @@ static void examine(struct doctor *d)
     check_channel(d);
     check_memory(d);
     check_durability(d);
-    check_idle(d);
+    check_replicas(d);
+    check_sentinels(d);
+    check_connection(d);
     check_time(d);
     freeReplyObject(d->info);
 }

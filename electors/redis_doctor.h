@@ -29,7 +29,7 @@ struct coord_redis_doctor_config {
  * @return        how many were written; 0: out of memory, or the URI cannot be read.
  * Thread: any.   Blocks: up to 10 s a question, and while names are resolved.
  * Allocates: hiredis's buffers.   Calls back: config->now, config->wall.
- * Source: docs/redis.md#doctor, tests/integration/test_cli_doctor.c.
+ * Source: docs/redis.md#doctor, tests/fault/test_redis_doctor.c.
  */
 COORD_API size_t coord_redis_doctor(const struct coord_redis_doctor_config *config,
                                     struct coord_check *out);
