@@ -32,7 +32,7 @@ static const struct option options[CLI_OPTIONS] = {
     [CLI_JSON] = {"json", NULL, NULL, "one JSON object a line"},
     [CLI_SET] = {"option", "KEY=VALUE", NULL, "the same as coord.KEY=VALUE in the URI"},
     [CLI_TYPE] = {"type", "TYPE", NULL,
-                  "heartbeat, shutdown, work_assignment, finished or orphans"},
+                  "heartbeat, shutdown, work_assignment, finished or orphans (also: orphan)"},
     [CLI_FORMAT] = {"format", "FORMAT", NULL, "of messages: msgpack or json; default: msgpack"},
     [CLI_TAKEOVER] = {"takeover", "safe|fast", NULL,
                       "with --name: how the election is taken over from now on"},

@@ -26,6 +26,38 @@ static bool type_of(const char *name, enum coord_message_type *out)
     return strcmp(name, "orphan") == 0;
 }
 
+/* What to do about a fault, behind the sentence that names it. */
+static const char *cure_of(enum coord_message_fault fault)
+{
+    switch (fault) {
+    case COORD_FAULT_TOO_LONG:
+    case COORD_FAULT_DEPTH:
+    case COORD_FAULT_COUNT:
+        return "say less in one message";
+    case COORD_FAULT_TRUNCATED:
+    case COORD_FAULT_TRAILING:
+    case COORD_FAULT_SYNTAX:
+        return "give the bytes of one message, and all of them";
+    case COORD_FAULT_BAD_TIME:
+    case COORD_FAULT_NAIVE_TIME:
+        return "write it as 2026-11-29T23:31:38Z";
+    case COORD_FAULT_BAD_INTENT:
+        return "use graceful, preemption, health_failure or maintenance";
+    case COORD_FAULT_BAD_TEXT:
+    case COORD_FAULT_BAD_NUMBER:
+    case COORD_FAULT_NOT_A_MAP:
+    case COORD_FAULT_BAD_KEY:
+    case COORD_FAULT_MISSING_KEY:
+    case COORD_FAULT_WRONG_TYPE:
+    case COORD_FAULT_BAD_ID:
+    case COORD_FAULT_OUT_OF_RANGE:
+    case COORD_FAULT_BAD_WORD:
+    case COORD_FAULT_NONE:
+    default:
+        return "docs/fleet.md has what may be in it; is --type right?";
+    }
+}
+
 /* JSON is a line. */
 static int print(const void *bytes, size_t count, enum coord_form form)
 {
@@ -48,7 +80,7 @@ static int run_message(const struct cli_args *args)
     struct coord_message message;
     if (!type_of(args->value[CLI_TYPE], &type)) {
         return cli_say_usage("no such type of message: use heartbeat, shutdown, work_assignment, "
-                             "finished or orphans");
+                             "finished or orphans (orphan is the same)");
     }
     if (cli_args_form(args, &form) != 0) {
         return CLI_USAGE;
@@ -63,8 +95,8 @@ static int run_message(const struct cli_args *args)
     }
     enum coord_message_fault fault = coord_message_decode(type, in, count, &message);
     if (fault != COORD_FAULT_NONE) {
-        cli_say("%s: this is no %s message: %s", coord_fault_name(fault),
-                coord_message_type_name(type), coord_fault_text(fault));
+        cli_say("%s: this is no %s message: %s; %s", coord_fault_name(fault),
+                coord_message_type_name(type), coord_fault_text(fault), cure_of(fault));
         return REFUSED;
     }
     if (coord_message_encode(&message, form, out, sizeof out, &count) != COORD_OK) {
