@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * tests/unit/test_coordinator_memory.c - a coordinator for which memory runs out: at each
- * allocation once, then at every third. It refuses, counts, and loses nothing that it had.
+ * allocation once, then at every third. It refuses, counts, and loses nothing that it had. And how
+ * often it asks for memory where nothing is new: never.
  *
- * Under a sanitizer, which has an allocator of its own, the scenes are played without failures.
+ * Under a sanitizer, which has an allocator of its own, the scenes are played without failures, and
+ * nothing is counted.
  */
 #include "tests/unit/fleet.h"
 
@@ -211,11 +213,81 @@ static void test_coordinator_memory__each_failure_is_survived_by_compatible(void
     fail_everywhere(play_compatible);
 }
 
+/* ---- and where nothing is new ---- */
+
+enum {
+    PEERS = 25,
+    BEATS = 1000
+};
+
+/* A beat of one of the peers, whose list of work is the same each time. @return its bytes. */
+static size_t write_beat(unsigned number, unsigned char *bytes)
+{
+    static unsigned char list[64];
+    const unsigned who = number % PEERS;
+    char id[80];
+    char work[32];
+    const char *names[] = {work, "common"};
+    size_t count = 0;
+    snprintf(id, sizeof id,
+             who % 4 == 0 ? "w%u" : "an-identity-that-does-not-fit-into-its-record-%u", who);
+    snprintf(work, sizeof work, "job-%u", who);
+    /* Some are of the seed library, which has neither. */
+    struct coord_message m = beat(id, who % 5 != 0 ? "i1" : NULL, who % 5 != 0 ? number + 1 : 0);
+    m.at_us = WALL + number;
+    assert_int_equal(coord_texts(names, 2, list, sizeof list, &m.subscriptions), COORD_OK);
+    assert_int_equal(coord_message_encode(&m, COORD_FORM_MSGPACK, bytes, COORD_MESSAGE_MAX, &count),
+                     COORD_OK);
+    return count;
+}
+
+/* @return how often it asked for memory, once it knew them all. */
+static unsigned hear_known_peers(bool leads)
+{
+    static unsigned char bytes[COORD_MESSAGE_MAX];
+    struct coord_coordinator_config config = config_of("me", 3);
+    struct coord_coordinator *c = NULL;
+    struct coord_event event;
+    coord_ms now = START;
+    assert_int_equal(coord_coordinator_new(&config, now, &c, NULL), COORD_OK);
+    coord_coordinator_lead(c, leads, 1, COORD_NEVER, now);
+    asked = 0;
+    fails = 0;
+    beyond = 0;
+    unsigned learning = 0;
+    for (unsigned number = 0; number < 2 * PEERS + BEATS; number++) {
+        const size_t count = write_beat(number, bytes);
+        now += I / PEERS;
+        learning = number == 2 * PEERS ? asked : learning;
+        armed = true;
+        const enum coord_err rc =
+            coord_coordinator_handle(c, COORD_MESSAGE_HEARTBEAT, bytes, count, now);
+        const bool news = coord_coordinator_next_event(c, now, &event);
+        const coord_ms next = coord_coordinator_deadline(c);
+        armed = false;
+        assert_int_equal(rc, COORD_OK);
+        assert_true(next > 0);
+        assert_true(!news || number < 2 * PEERS);
+        tend(c, now);
+    }
+    assert_true(learning > 10 || OWN_ALLOCATOR == 0);
+    coord_coordinator_free(c);
+    return asked - learning;
+}
+
+static void test_coordinator_memory__heartbeats_of_known_peers_ask_for_none(void **state)
+{
+    (void)state;
+    assert_int_equal(hear_known_peers(false), 0);
+    assert_int_equal(hear_known_peers(true), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_coordinator_memory__each_failure_is_survived_by_strict),
         cmocka_unit_test(test_coordinator_memory__each_failure_is_survived_by_compatible),
+        cmocka_unit_test(test_coordinator_memory__heartbeats_of_known_peers_ask_for_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
