@@ -124,6 +124,39 @@ static void check_author(struct fleet_process *process, const struct fleet_proce
     }
 }
 
+/* Peers of the seed library have no incarnation: their host is all that a report knows of them. */
+static unsigned known_as(const struct fleet_process *owner, const struct coord_orphan *orphan)
+{
+    unsigned number = owner->number;
+    for (unsigned i = 0; i < number && !orphan->has_incarnation; i++) {
+        number = owner->world->process[i].host == owner->host ? i : number;
+    }
+    return number;
+}
+
+/* One id for each work of each process, whoever tells it; and each id for one of them. */
+static void check_id(const struct fleet_process *owner, unsigned work,
+                     const struct coord_orphan *orphan)
+{
+    static const unsigned char none[COORD_REPORT_ID_BYTES];
+    struct fleet_world *w = owner->world;
+    unsigned char *id = w->author[known_as(owner, orphan)][work].report_id;
+    const size_t bytes = sizeof none;
+    if (memcmp(id, orphan->report_id, bytes) == 0 && memcmp(id, none, bytes) != 0) {
+        return;
+    }
+    bool used = memcmp(id, none, bytes) != 0 || memcmp(orphan->report_id, none, bytes) == 0;
+    for (unsigned i = 0; i < w->processes * FLEET_WORKS && !used; i++) {
+        const struct fleet_told *other = &w->author[i / FLEET_WORKS][i % FLEET_WORKS];
+        used = memcmp(other->report_id, orphan->report_id, bytes) == 0;
+    }
+    memcpy(id, orphan->report_id, bytes);
+    if (used) {
+        fleet_break(w, FLEET_ONCE, "%s of %s#%u: its report has an id of another one",
+                    fleet_work_name(work), fleet_host_name(owner->host), owner->number);
+    }
+}
+
 void fleet_check_report(struct fleet_process *process, const struct coord_event *event)
 {
     struct fleet_world *w = process->world;
@@ -137,6 +170,7 @@ void fleet_check_report(struct fleet_process *process, const struct coord_event 
               coord_event_name(event->kind), fleet_work_name(work), fleet_host_name(owner->host),
               owner->number, coord_cause_name(orphan->cause), (unsigned)orphan->fence,
               (unsigned)orphan->seq, (double)safe_after / 1000);
+    check_id(owner, work, orphan);
     if (is_author(process, orphan->fence)) {
         check_author(process, owner, work, event);
     } else if (event->kind != COORD_EVENT_ORPHAN_RESOLVED && orphan->fence == author->fence &&

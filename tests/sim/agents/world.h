@@ -206,6 +206,7 @@ struct fleet_told {
     coord_ms resolved_at; /* 0: never */
     bool by_owner;        /* ... because its owner is well */
     bool open;
+    unsigned char report_id[COORD_REPORT_ID_BYTES]; /* of an author: its id; zero: not told yet */
 };
 
 /* Paper of the election's store. */
