@@ -107,6 +107,21 @@ static void test_cli_format__another_one_is_a_mistake(void **state)
     }
 }
 
+/* docs/decisions/0023: a bus carries bytes, whatever they say. */
+static void test_cli_format__it_is_no_option_of_the_bus(void **state)
+{
+    struct listener *listener = *state;
+    struct coordctl run;
+    char uri[COORDCTL_PATH + 32];
+    char out[COORDCTL_TEXT];
+    snprintf(uri, sizeof uri, "%s?coord.format=json", listener->uri);
+    const char *const call[] = {"announce", "--bus",    uri,        "--id",
+                                "w-1",      "--intent", "graceful", NULL};
+    coordctl_start(&listener->scene, &run, call);
+    assert_int_equal(coordctl_wait(&run), 2);
+    assert_non_null(strstr(coordctl_output(run.err, out), "no option coord.format: remove it"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +130,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_cli_format__an_agent_speaks_json_where_that_is_asked_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cli_format__another_one_is_a_mistake, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_cli_format__it_is_no_option_of_the_bus, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
