@@ -168,6 +168,14 @@ static bool read_group(const char *root, char *group, uint64_t *periods, uint64_
     }
 }
 
+/* Among "cpuset,cpu,cpuacct", not as a part of another's name. */
+static bool has_cpu(const char *controllers)
+{
+    const size_t length = strcspn(controllers, ",");
+    return (length == 3 && memcmp(controllers, "cpu", 3) == 0) ||
+           (controllers[length] != '\0' && has_cpu(controllers + length + 1));
+}
+
 bool cli_doctor_throttled(const char *groups, const char *root, uint64_t *periods,
                           uint64_t *throttled)
 {
@@ -188,7 +196,7 @@ bool cli_doctor_throttled(const char *groups, const char *root, uint64_t *period
         /* Of version 2 there is one line, "0::GROUP"; of version 1 one for each controller. */
         const bool second = controllers[1] == '\0';
         snprintf(mount, sizeof mount, "%.256s%s", root, second ? "" : "/cpu");
-        if (second || strncmp(controllers + 1, "cpu", 3) == 0) {
+        if (second || has_cpu(controllers + 1)) {
             told = read_group(mount, group + 1, periods, throttled);
         }
     }
