@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * electors/postgres_doctor.c - what a server and a database are like, judged for elections.
  */
+#include "electors/postgres_doctor.h"
 #include "connections/postgres.h"
 #include "electors/postgres.h"
 
@@ -26,7 +27,6 @@ static const char facts_text[] =
     "    from pg_proc where proname = 'fence' and pronamespace = (select oid from space)\n"
     "      and oidvectortypes(proargtypes) = 'text, bigint')\n"
     "select pg_backend_pid(), pg_is_in_recovery(), current_setting('server_version_num'),\n"
-    "  current_setting('idle_session_timeout'),\n"
     "  coalesce((select obj_description(oid, 'pg_class') from term), ''),\n"
     "  coalesce((select seen and has_table_privilege(oid, 'select')\n"
     "    and has_table_privilege(oid, 'insert')\n"
@@ -39,13 +39,13 @@ static const char facts_text[] =
     "  current_setting('fsync'), current_setting('max_locks_per_transaction'),\n"
     "  (extract(epoch from clock_timestamp()) * 1000000)::bigint,\n"
     "  current_user, current_database(),\n"
-    "  (select count(*) from pg_stat_replication)";
+    "  (select count(*) from pg_stat_replication),\n"
+    "  coalesce(host(inet_server_addr()) || ' port ' || inet_server_port(), 'a local socket')";
 
 enum fact {
     PID = 0,
     STANDBY,
     VERSION,
-    IDLE,
     NOTE,
     MAY_ELECT,
     MAY_GUARD,
@@ -57,18 +57,17 @@ enum fact {
     CLOCK,
     USER,
     DATABASE,
-    STANDBYS
+    STANDBYS,
+    ADDRESS
 };
 
 struct report {
-    struct coord_check *list;
-    size_t count;
+    struct coord_checks checks;
     const PGresult *facts;
     int backend;      /* as the login told it */
     bool pooler;      /* coord.pooler=session */
     bool shared_lock; /* two connections got one lock */
-    bool refused_idle;
-    int64_t wall; /* in the middle of the question */
+    int64_t wall;     /* in the middle of the question */
 };
 
 static const char *fact(const struct report *r, enum fact which)
@@ -89,11 +88,8 @@ static long number(const struct report *r, enum fact which)
 static struct coord_check *add(struct report *r, const char *name, enum coord_verdict verdict,
                                const char *value, const char *why)
 {
-    COORD_ASSERT(r->count < COORD_CHECKS_MAX);
-    struct coord_check *check = &r->list[r->count++];
-    *check = (struct coord_check){.name = name, .verdict = verdict, .why = why};
-    snprintf(check->value, sizeof check->value, "%s", value);
-    return check;
+    coord_check_add(&r->checks, name, verdict, value, why, "");
+    return &r->checks.list[r->checks.count - 1];
 }
 
 /* The cure stands beside a verdict that asks for one. */
@@ -134,10 +130,27 @@ static void check_server(struct report *r)
          r->shared_lock ? "connect to the server itself, or put the pool into session mode"
                         : "connect to the server itself, or, where the pool is in session mode, "
                           "add coord.pooler=session");
-    cure(add(r, "idle_session_timeout", unless(!r->refused_idle, COORD_VERDICT_FAIL),
-             r->refused_idle ? "cannot be set" : "can be set by the session",
-             "it makes the server drop a holder that hangs"),
-         "allow this role to set idle_session_timeout");
+    if (!direct) {
+        cure(add(r, "pool lifetime", COORD_VERDICT_SKIPPED, "not told through the pool",
+                 "a pool that closes the server's session ends its terms"),
+             "set no most age for a connection in use; in PgBouncer server_lifetime and "
+             "server_idle_timeout spare those, client_idle_timeout and query_timeout do not: 0");
+    }
+}
+
+/* Asked apart: where it is barred, a whole statement that names it fails. */
+static void check_place(struct report *r, PGconn *conn)
+{
+    char value[COORD_CHECK_VALUE_MAX];
+    PGresult *result = is(r, MAY_SEE_RUN)
+                           ? PQexec(conn, "select system_identifier from pg_control_system()")
+                           : NULL;
+    const char *system = coord__postgres_text(result, 0, 0);
+    snprintf(value, sizeof value, "%s, system_identifier %s", fact(r, ADDRESS),
+             system[0] != '\0' ? system : "not told");
+    add(r, "server", COORD_VERDICT_OK, value,
+        "the same for all members: advisory locks are of one server, and are not replicated");
+    PQclear(result);
 }
 
 static void check_database(struct report *r)
@@ -242,14 +255,6 @@ static bool says_yes(PGconn *conn, const char *text)
     return yes;
 }
 
-static bool runs(PGconn *conn, const char *text)
-{
-    PGresult *result = PQexec(conn, text);
-    const bool ok = PQresultStatus(result) == PGRES_COMMAND_OK;
-    PQclear(result);
-    return ok;
-}
-
 /* Two connections and one lock, as two candidates would have them. The number is arbitrary. */
 static bool share_a_lock(PGconn *one, PGconn *two)
 {
@@ -280,11 +285,16 @@ static void examine(PGconn *conn, PGconn *second, uint64_t (*wall)(void), struct
     r->facts = facts;
     r->backend = PQbackendPID(conn);
     r->shared_lock = !is(r, STANDBY) && share_a_lock(conn, second);
-    r->refused_idle = !runs(conn, "set idle_session_timeout = '6s'");
     add(r, "connection", COORD_VERDICT_OK, fact(r, DATABASE),
         "all members of an election must use this very database");
     check_server(r);
+    check_place(r, conn);
+    coord__postgres_doctor_settings(second, &r->checks);
     check_database(r);
+    if (is(r, MAY_ELECT)) {
+        coord__postgres_doctor_keys(conn, &r->checks);
+        coord__postgres_doctor_holders(conn, &r->checks);
+    }
     check_room(r);
     check_clock(r);
     PQclear(facts);
@@ -293,7 +303,7 @@ static void examine(PGconn *conn, PGconn *second, uint64_t (*wall)(void), struct
 size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t (*wall)(void),
                              struct coord_check *out)
 {
-    struct report r = {.list = out, .pooler = pooler};
+    struct report r = {.checks.list = out, .pooler = pooler};
     struct coord__postgres_target *target = NULL;
     if (coord__postgres_target_new(uri, &target, NULL) != COORD_OK) {
         return 0;
@@ -306,5 +316,5 @@ size_t coord_postgres_doctor(const char *uri, bool pooler, uint64_t (*wall)(void
     PQfinish(second);
     PQfinish(first);
     coord__postgres_target_free(target);
-    return r.count;
+    return r.checks.count;
 }

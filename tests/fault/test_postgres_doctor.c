@@ -4,6 +4,8 @@
 #include "tests/support/pgbouncer.h"
 #include "tests/support/postgres_world.h"
 
+#include <inttypes.h>
+
 static struct coord_check found[COORD_CHECKS_MAX];
 static size_t count;
 
@@ -29,6 +31,23 @@ static const struct coord_check *finding(const char *name)
     return NULL;
 }
 
+static void expect(const char *name, enum coord_verdict verdict, const char *part)
+{
+    const struct coord_check *check = finding(name);
+    if (check->verdict != verdict || strstr(check->value, part) == NULL) {
+        fail_msg("%s: verdict %d, \"%s\"", name, (int)check->verdict, check->value);
+    }
+}
+
+static bool is_found(const char *name)
+{
+    bool found_it = false;
+    for (size_t i = 0; i < count; i++) {
+        found_it = found_it || strcmp(found[i].name, name) == 0;
+    }
+    return found_it;
+}
+
 static unsigned failures(void)
 {
     unsigned n = 0;
@@ -44,9 +63,163 @@ static void test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server(
     postgres_server_needed();
     examine(world_server.uri, false);
     assert_int_equal(failures(), 0);
-    assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_OK);
-    assert_int_equal(finding("clock")->verdict, COORD_VERDICT_OK);
-    assert_int_equal(finding("fsync")->verdict, COORD_VERDICT_WARN); /* the tests' own server */
+    expect("connection", COORD_VERDICT_OK, "postgres");
+    expect("version", COORD_VERDICT_OK, "PostgreSQL 1");
+    expect("primary", COORD_VERDICT_OK, "the primary");
+    expect("pooler", COORD_VERDICT_OK, "none in between");
+    assert_false(is_found("pool lifetime"));
+    expect("schema", COORD_VERDICT_OK, "coord format 1");
+    expect("elector's rights", COORD_VERDICT_OK, "granted");
+    expect("writer's rights", COORD_VERDICT_OK, "granted");
+    expect("run", COORD_VERDICT_OK, "can be named");
+    expect("keys", COORD_VERDICT_OK, "each on the key of its name");
+    expect("lock holders", COORD_VERDICT_OK, "no strangers");
+    expect("sessions", COORD_VERDICT_OK, " in use");
+    expect("locks", COORD_VERDICT_OK, "max_locks_per_transaction = 64");
+    expect("standbys", COORD_VERDICT_OK, "0");
+    expect("clock", COORD_VERDICT_OK, " ms apart");
+    expect("fsync", COORD_VERDICT_WARN, "off"); /* the tests' own server */
+}
+
+static void test_postgres_doctor__tells_what_the_session_sets_by_itself(void **state)
+{
+    (void)state;
+    char uri[POSTGRES_URI];
+    postgres_server_needed();
+    postgres_server_do(&world_server, "create role slow login superuser");
+    postgres_server_do(&world_server, "alter role slow set statement_timeout = '7s'");
+    postgres_server_do(&world_server,
+                       "alter role slow set idle_in_transaction_session_timeout = '11s'");
+    postgres_server_do(&world_server,
+                       "alter role slow set client_connection_check_interval = '13s'");
+    snprintf(uri, sizeof uri, "postgresql://slow@/postgres?host=%s", world_server.folder);
+    examine(uri, false);
+    expect("idle_session_timeout", COORD_VERDICT_OK, "can be set by the session");
+    expect("statement_timeout", COORD_VERDICT_OK, "7000ms; the elector's session sets ");
+    expect("idle_in_transaction_session_timeout", COORD_VERDICT_OK, "11s; the elector's ");
+    expect("client_connection_check_interval", COORD_VERDICT_OK, "13s; the elector's ");
+    const bool known = postgres_server_ask(
+        &world_server, "select count(*) from pg_settings where name = 'transaction_timeout'");
+    expect("transaction_timeout", COORD_VERDICT_OK, known ? "0; the elector's " : "not known");
+    expect("tcp_keepalives", COORD_VERDICT_OK, "a local socket has none");
+    expect("tcp_user_timeout", COORD_VERDICT_OK, "a local socket has none");
+    postgres_server_do(&world_server, "drop role slow");
+}
+
+/* Whatever keeps the elector's session from being set up. */
+static void test_postgres_doctor__fails_where_the_session_cannot_be_set_up(void **state)
+{
+    (void)state;
+    char uri[POSTGRES_URI];
+    postgres_server_needed();
+    postgres_server_do(&world_server, "create role bound login");
+    postgres_server_do(&world_server,
+                       "revoke execute on function set_config(text, text, boolean) from public");
+    snprintf(uri, sizeof uri, "postgresql://bound@/postgres?host=%s", world_server.folder);
+    examine(uri, false);
+    postgres_server_do(&world_server,
+                       "grant execute on function set_config(text, text, boolean) to public");
+    postgres_server_do(&world_server, "drop role bound");
+    expect("idle_session_timeout", COORD_VERDICT_FAIL, "cannot be set");
+    assert_non_null(strstr(finding("idle_session_timeout")->cure, "set_config"));
+    assert_false(is_found("statement_timeout"));
+}
+
+static void add_row(const char *name, uint64_t key)
+{
+    postgres_server_do(&world_server,
+                       "insert into coord.term (name, key, fence, takeover, owner, identity, pid, "
+                       "lease_ms, debt_ms, resigned, since) values ('%s', %" PRIu64
+                       ", 1, 'safe', 'x', 'x', 1, 0, 0, true, now())",
+                       name, key);
+}
+
+static void test_postgres_doctor__finds_a_row_under_another_names_key(void **state)
+{
+    (void)state;
+    postgres_server_needed();
+    add_row("alike", coord_postgres_key("other", 5));
+    examine(world_server.uri, false);
+    postgres_server_do(&world_server, "delete from coord.term where name = 'alike'");
+    expect("keys", COORD_VERDICT_FAIL, "\"alike\"");
+    add_row("a%00b", coord_postgres_key("a\0b", 3)); /* the key is that of the bytes */
+    examine(world_server.uri, false);
+    postgres_server_do(&world_server, "delete from coord.term where name = 'a%%00b'");
+    expect("keys", COORD_VERDICT_OK, "each on the key of its name");
+}
+
+static void test_postgres_doctor__finds_a_stranger_with_an_elections_lock(void **state)
+{
+    (void)state;
+    const uint64_t key = coord_postgres_key("jobs", 4);
+    postgres_server_needed();
+    add_row("jobs", key);
+    PGconn *stranger = postgres_server_connect(&world_server);
+    assert_string_equal(postgres_server_try(stranger, "set application_name = 'stranger'"), "");
+    assert_string_equal(postgres_server_try(stranger, "select pg_advisory_lock(%" PRIu64 ")", key),
+                        "");
+    char who[64];
+    snprintf(who, sizeof who, "process %d (stranger) has \"jobs\"", PQbackendPID(stranger));
+    examine(world_server.uri, false);
+    postgres_server_do(&world_server, "update coord.term set pid = %d, resigned = false",
+                       PQbackendPID(stranger));
+    expect("lock holders", COORD_VERDICT_WARN, who);
+    examine(world_server.uri, false);
+    expect("lock holders", COORD_VERDICT_OK, "no strangers");
+    PQfinish(stranger);
+    postgres_server_do(&world_server, "delete from coord.term where name = 'jobs'");
+}
+
+static void test_postgres_doctor__says_what_a_managed_server_keeps_to_itself(void **state)
+{
+    (void)state;
+    char uri[POSTGRES_URI];
+    char identifier[64];
+    postgres_server_needed();
+    snprintf(
+        identifier, sizeof identifier, "system_identifier %" PRId64,
+        postgres_server_ask(&world_server, "select system_identifier from pg_control_system()"));
+    examine(world_server.uri, false);
+    expect("server", COORD_VERDICT_OK, identifier);
+    postgres_server_do(&world_server, "create role tenant login");
+    postgres_server_do(&world_server, "grant usage on schema coord to tenant");
+    postgres_server_do(&world_server, "grant select, insert, update on coord.term to tenant");
+    postgres_server_do(&world_server, "revoke execute on function pg_control_system() from public");
+    snprintf(uri, sizeof uri, "postgresql://tenant@/postgres?host=%s", world_server.folder);
+    examine(uri, false);
+    postgres_server_do(&world_server, "grant execute on function pg_control_system() to public");
+    postgres_server_do(&world_server, "drop owned by tenant");
+    postgres_server_do(&world_server, "drop role tenant");
+    assert_int_equal(failures(), 0);
+    expect("run", COORD_VERDICT_SKIPPED, "keeps it to itself");
+    expect("server", COORD_VERDICT_OK, "system_identifier not told");
+}
+
+static void test_postgres_doctor__knows_a_small_primary_and_its_standby(void **state)
+{
+    (void)state;
+    static const char *const options[] = {"port=auto", "max_connections=12",
+                                          "tcp_keepalives_idle=77", NULL};
+    struct postgres_server primary;
+    struct postgres_server standby;
+    char address[64];
+    postgres_server_needed();
+    postgres_server_start(&primary, options);
+    postgres_server_follow(&standby, &primary);
+    postgres_server_until(&primary, "select count(*) = 1 from pg_stat_replication");
+    examine(primary.tcp_uri, false);
+    snprintf(address, sizeof address, "127.0.0.1 port %d", primary.port);
+    expect("server", COORD_VERDICT_OK, address);
+    expect("primary", COORD_VERDICT_OK, "the primary");
+    expect("sessions", COORD_VERDICT_WARN, " of 9 in use");
+    expect("standbys", COORD_VERDICT_WARN, "1");
+    expect("tcp_keepalives", COORD_VERDICT_OK, "77, ");
+    expect("tcp_user_timeout", COORD_VERDICT_OK, "0; the elector's session sets its lease");
+    examine(standby.uri, false);
+    expect("primary", COORD_VERDICT_FAIL, "a standby");
+    expect("version", COORD_VERDICT_OK, "PostgreSQL");
+    postgres_server_stop(&standby);
+    postgres_server_stop(&primary);
 }
 
 static int64_t sessions; /* of doctor, when it asks for our time */
@@ -109,6 +282,8 @@ static void test_postgres_doctor__tells_the_modes_of_a_pooler_apart(void **state
     assert_non_null(strstr(finding("pooler")->cure, "coord.pooler=session"));
     examine(pooler.uri, true);
     assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_OK);
+    expect("pool lifetime", COORD_VERDICT_SKIPPED, "not told through the pool");
+    assert_non_null(strstr(finding("pool lifetime")->cure, "client_idle_timeout"));
     pgbouncer_stop(&pooler);
     pgbouncer_start(&pooler, &world_server, "transaction", 1);
     examine(pooler.uri, true);
@@ -121,6 +296,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server),
+        cmocka_unit_test(test_postgres_doctor__tells_what_the_session_sets_by_itself),
+        cmocka_unit_test(test_postgres_doctor__fails_where_the_session_cannot_be_set_up),
+        cmocka_unit_test(test_postgres_doctor__finds_a_row_under_another_names_key),
+        cmocka_unit_test(test_postgres_doctor__finds_a_stranger_with_an_elections_lock),
+        cmocka_unit_test(test_postgres_doctor__says_what_a_managed_server_keeps_to_itself),
+        cmocka_unit_test(test_postgres_doctor__knows_a_small_primary_and_its_standby),
         cmocka_unit_test(test_postgres_doctor__compares_clocks_once_it_is_connected),
         cmocka_unit_test(test_postgres_doctor__names_init_and_the_grants),
         cmocka_unit_test(test_postgres_doctor__a_server_that_is_gone_is_a_finding),

@@ -194,6 +194,11 @@ static void test_cli_doctor__tells_what_a_postgres_lacks_until_init_has_run(void
     expect(out, "warn", "writer's rights", "GRANT EXECUTE ON FUNCTION coord.fence");
     postgres_server_do(&place.postgres, "grant select, insert, update on coord.term to bare");
     assert_int_equal(doctor(uri, out), 0);
+    postgres_server_do(&place.postgres,
+                       "revoke execute on function pg_control_system() from public");
+    assert_int_equal(doctor(uri, out), 0); /* what a managed server keeps to itself is no failure */
+    expect(out, "skip", "run", "GRANT EXECUTE ON FUNCTION pg_control_system()");
+    expect(out, "ok", "tcp_user_timeout", "a local socket has none");
 }
 
 /* Not only that it cannot be reached. */

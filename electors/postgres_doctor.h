@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ * electors/postgres_doctor.h - what the two sources of doctor for PostgreSQL share.
+ */
+#ifndef COORD_ELECTOR_POSTGRES_DOCTOR_H
+#define COORD_ELECTOR_POSTGRES_DOCTOR_H
+
+#include "connections/postgres.h"
+#include "coord/check.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What the elector's session sets for itself, tried and undone; one FAIL where it cannot. */
+void coord__postgres_doctor_settings(PGconn *conn, struct coord_checks *checks);
+
+/** Rows of coord.term under a lock that is not their name's. */
+void coord__postgres_doctor_keys(PGconn *conn, struct coord_checks *checks);
+
+/** Somebody who has an election's lock and is not in its row. */
+void coord__postgres_doctor_holders(PGconn *conn, struct coord_checks *checks);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* COORD_ELECTOR_POSTGRES_DOCTOR_H */
