@@ -18,7 +18,7 @@ enum {
 };
 
 /* What is asked, in the order of the columns. */
-static const char facts_text[] =
+static const char facts_text[] = COORD__POSTGRES_BOUNDED
     /* By the catalogue: to_regclass() fails where the schema may not be used. */
     "with space as (select oid from pg_namespace where nspname = 'coord'),\n"
     "  term as (select oid, has_schema_privilege(relnamespace, 'usage') as seen\n"
@@ -143,7 +143,8 @@ static void check_place(struct report *r, PGconn *conn)
 {
     char value[COORD_CHECK_VALUE_MAX];
     PGresult *result = is(r, MAY_SEE_RUN)
-                           ? PQexec(conn, "select system_identifier from pg_control_system()")
+                           ? PQexec(conn, COORD__POSTGRES_BOUNDED
+                                    "select system_identifier from pg_control_system()")
                            : NULL;
     const char *system = coord__postgres_text(result, 0, 0);
     snprintf(value, sizeof value, "%s, system_identifier %s", fact(r, ADDRESS),
@@ -242,7 +243,6 @@ static PGconn *connect_to(const struct coord__postgres_target *target, struct re
     }
     if (conn != NULL) {
         PQsetNoticeReceiver(conn, silent, NULL);
-        PQclear(PQexec(conn, "set statement_timeout = '10s'"));
     }
     return conn;
 }
@@ -258,12 +258,15 @@ static bool says_yes(PGconn *conn, const char *text)
 /* Two connections and one lock, as two candidates would have them. The number is arbitrary. */
 static bool share_a_lock(PGconn *one, PGconn *two)
 {
-    static const char take[] = "select pg_try_advisory_lock(-7164775571986147443)";
+    static const char take[] =
+        COORD__POSTGRES_BOUNDED "select pg_try_advisory_lock(-7164775571986147443)";
+    static const char release[] =
+        COORD__POSTGRES_BOUNDED "select pg_advisory_unlock(-7164775571986147443)";
     const bool first = says_yes(one, take);
     const bool second = says_yes(two, take);
-    says_yes(one, "select pg_advisory_unlock(-7164775571986147443)");
+    says_yes(one, release);
     if (second) {
-        says_yes(two, "select pg_advisory_unlock(-7164775571986147443)");
+        says_yes(two, release);
     }
     return first && second;
 }

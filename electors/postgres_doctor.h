@@ -7,6 +7,10 @@
 #include "connections/postgres.h"
 #include "coord/check.h"
 
+/* Before a question, in one message with it: that is one transaction, so that nothing stays behind
+ * in a session that a pool gives to others. */
+#define COORD__POSTGRES_BOUNDED "set local statement_timeout = '10s';\n"
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -17,7 +17,7 @@ static const char *const trial[] = {"6000", "750", "375"};
 /* What the server would have given to this role, in the order of `settings`. */
 static const char settings_text[] =
     "select current_setting('idle_in_transaction_session_timeout'),\n"
-    /* Not what doctor has set for its own statements. */
+    /* Not what bounds this question. */
     "  (select reset_val || unit from pg_settings where name = 'statement_timeout'),\n"
     "  current_setting('transaction_timeout', true),\n"
     "  current_setting('client_connection_check_interval', true),\n"
@@ -64,7 +64,7 @@ static void tell_settings(const PGresult *before, struct coord_checks *checks)
 void coord__postgres_doctor_settings(PGconn *conn, struct coord_checks *checks)
 {
     /* In a transaction that is rolled back: a pool would give the session to others as it is. */
-    PQclear(PQexec(conn, "begin"));
+    PQclear(PQexec(conn, "begin; " COORD__POSTGRES_BOUNDED));
     PGresult *before = PQexec(conn, settings_text);
     PGresult *set = PQexecParams(conn, coord__postgres_sql(COORD__POSTGRES_SETTINGS)->text, 3, NULL,
                                  trial, NULL, NULL, 0);
@@ -107,7 +107,8 @@ void coord__postgres_doctor_keys(PGconn *conn, struct coord_checks *checks)
     static const char why[] = "two names with one lock exclude each other, and so does one name "
                               "with two: its members refuse (KEY_COLLISION)";
     char value[COORD_CHECK_VALUE_MAX];
-    PGresult *rows = PQexec(conn, "select name, key from coord.term order by name");
+    PGresult *rows =
+        PQexec(conn, COORD__POSTGRES_BOUNDED "select name, key from coord.term order by name");
     const int count = PQntuples(rows);
     int row = 0;
     while (row < count && is_of_its_name(rows, row)) {
@@ -130,7 +131,7 @@ void coord__postgres_doctor_keys(PGconn *conn, struct coord_checks *checks)
 }
 
 /* A grant or a resignation that is under way is in a transaction that has just begun. */
-static const char holders_text[] =
+static const char holders_text[] = COORD__POSTGRES_BOUNDED
     "select t.name, l.pid, a.application_name from pg_locks l\n"
     "join coord.term t on t.key = (l.classid::bigint << 32 | l.objid::bigint)\n"
     "left join pg_stat_activity a on a.pid = l.pid\n"

@@ -289,6 +289,14 @@ static void test_postgres_doctor__tells_the_modes_of_a_pooler_apart(void **state
     examine(pooler.uri, true);
     assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_FAIL);
     assert_string_equal(finding("pooler")->value, "two clients got one lock");
+    /* The pool's one session goes on as it was. */
+    PGconn *next = PQconnectdb(pooler.uri);
+    PGresult *left = PQexec(next, "select count(*) from pg_settings where source = 'session' and "
+                                  "name ~ '_timeout$|_interval$|^search_path$'");
+    assert_int_equal(PQntuples(left), 1);
+    assert_string_equal(PQgetvalue(left, 0, 0), "0");
+    PQclear(left);
+    PQfinish(next);
     pgbouncer_stop(&pooler);
 }
 
