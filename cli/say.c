@@ -6,15 +6,31 @@
 #include "cli/exits.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
     LINE_MAX_BYTES = 1024,
-    TIME_TEXT = 32
+    TIME_TEXT = 32,
+    PATIENCE_MS = 100
 };
+
+/*
+ * A terminal that is stopped, or a pipe that nobody reads, must not stop heartbeats and leaving: a
+ * line that is not taken soon is lost, and the next ones are not waited for.
+ */
+static bool is_taken(void)
+{
+    static atomic_bool stuck;
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    const bool taken = poll(&out, 1, atomic_load(&stuck) ? 0 : PATIENCE_MS) != 0;
+    atomic_store(&stuck, !taken);
+    return taken;
+}
 
 /* One write, so that the lines of several processes on one terminal do not mix. */
 COORD_PRINTF(2, 0) static void say(const char *before, const char *format, va_list arguments)
@@ -35,6 +51,9 @@ COORD_PRINTF(2, 0) static void say(const char *before, const char *format, va_li
         }
     }
     line[length] = '\n';
+    if (!is_taken()) {
+        return;
+    }
     COORD_IGNORE(write(STDERR_FILENO, line, length + 1) < 0, "nobody is left to be told");
 }
 

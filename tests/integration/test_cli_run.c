@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static int set_up(void **state)
 {
@@ -384,6 +385,38 @@ static void test_cli_run__a_new_folder_is_waited_out_and_says_so(void **state)
     assert_non_null(strstr(out, "init"));
 }
 
+/* A pipe that is full and that nobody reads, in the place where the next coordctl's talk goes. */
+static int full_pipe(const struct scene *scene)
+{
+    static const char *const version[] = {"--version", NULL};
+    struct coordctl last;
+    char path[COORDCTL_PATH];
+    char name[32];
+    char page[4096] = {0};
+    coordctl_start(scene, &last, version);
+    assert_int_equal(coordctl_wait(&last), 0);
+    snprintf(name, sizeof name, "err.%lu", strtoul(strrchr(last.err, '.') + 1, NULL, 10) + 1);
+    assert_int_equal(mkfifo(scene_path(scene, name, path), 0600), 0);
+    const int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    while (write(fd, page, sizeof page) > 0) {
+    }
+    return fd;
+}
+
+static void test_cli_run__talk_that_nobody_reads_stops_nothing(void **state)
+{
+    const struct scene *scene = *state;
+    struct coordctl run;
+    const int pipe_end = full_pipe(scene);
+    coordctl_run(scene, &run, "mute", "beat", NULL);
+    work_wait(scene, 0, 1);
+    kill(run.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&run), 128 + SIGTERM);
+    work_check(scene);
+    close(pipe_end);
+}
+
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
@@ -409,6 +442,7 @@ int main(int argc, char **argv)
         TEST(test_cli_run__restart_runs_the_command_anew),
         TEST(test_cli_run__restart_ends_with_a_command_that_ends_by_itself),
         TEST(test_cli_run__two_of_one_identity_do_not_lead_together),
+        TEST(test_cli_run__talk_that_nobody_reads_stops_nothing),
         TEST(test_cli_run__a_new_folder_is_waited_out_and_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
