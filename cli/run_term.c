@@ -8,7 +8,6 @@
 #include "cli/liveness.h"
 #include "cli/say.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -63,8 +62,7 @@ static int own_status(const struct cli_run *run)
 {
     const struct cli_term *term = &run->term;
     if (term->exec_error != 0) {
-        cli_say("cannot execute %s: %s", run->command.argv[0], strerror(term->exec_error));
-        return term->exec_error == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;
+        return cli_say_not_executed(run->command.argv[0], term->exec_error);
     }
     if (WIFSIGNALED(term->status)) {
         return CLI_BY_SIGNAL + WTERMSIG(term->status);

@@ -5,6 +5,7 @@
 
 #include "cli/exits.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -79,6 +80,18 @@ int cli_say_usage(const char *format, ...)
     say("", format, arguments);
     va_end(arguments);
     return CLI_USAGE;
+}
+
+int cli_say_not_executed(const char *command, int error)
+{
+    if (error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE) {
+        cli_say("the system has no room for %s just now: %s: see the limits of processes, memory "
+                "and open files",
+                command, strerror(error));
+        return CLI_FAILED;
+    }
+    cli_say("cannot execute %s: %s", command, strerror(error));
+    return error == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;
 }
 
 const char *cli_say_time(coord_ms time, char *out)

@@ -15,6 +15,15 @@ int cli_say_error(const struct coord_error *error);
 /** A mistake in the command line, with its cure. @return CLI_USAGE. */
 int cli_say_usage(const char *format, ...) COORD_PRINTF(1, 2);
 
+/**
+ * COMMAND was not executed.
+ *
+ * @param error  errno of the fork or the exec.
+ * @return       CLI_NOT_FOUND, CLI_CANNOT_EXECUTE; CLI_FAILED where the machine lacks what that
+ *               takes just now, and COMMAND is not to blame.
+ */
+int cli_say_not_executed(const char *command, int error);
+
 /** Milliseconds for people: "250 ms", "3 s". @param out room for 32 bytes. @return out. */
 const char *cli_say_time(coord_ms time, char *out);
 

@@ -78,8 +78,7 @@ static void exited(struct cli_work *work, const struct cli_guard_report *report)
     work->status = WIFSIGNALED(report->status) ? CLI_BY_SIGNAL + WTERMSIG(report->status)
                                                : WEXITSTATUS(report->status);
     if (report->exec_error != 0) {
-        cli_say("%s cannot be executed: %s", work->command.argv[0], strerror(report->exec_error));
-        work->status = report->exec_error == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;
+        work->status = cli_say_not_executed(work->command.argv[0], report->exec_error);
     }
     cli_guard_cut(&work->guard); /* what it left behind has no work of the fleet to do */
 }
