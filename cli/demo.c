@@ -287,24 +287,6 @@ static bool tell_story(struct cli_demo *demo)
            tell_next(demo, tell_hand_over) && pause_for(PACE_MS / 4);
 }
 
-static bool judge(const struct cli_demo *demo)
-{
-    unsigned a = 0;
-    unsigned b = 0;
-    const unsigned terms = atomic_load(&demo->page->term_count);
-    const unsigned overlaps = cli_demo_overlaps(demo->page, &a, &b);
-    const bool rise = cli_demo_fences_rise(demo->page);
-    cli_demo_print(demo, overlaps == 0 ? GREEN : RED, "E1 one leader: %s, %u terms, %u overlaps",
-                   overlaps == 0 ? "held" : "BROKEN", terms, overlaps);
-    if (overlaps != 0) {
-        cli_demo_print(demo, RED, "fence %" PRIu64 " and fence %" PRIu64 " led at the same time",
-                       atomic_load(&demo->page->terms[a].fence),
-                       atomic_load(&demo->page->terms[b].fence));
-    }
-    cli_demo_print(demo, rise ? GREEN : RED, "E2 fences rise: %s", rise ? "held" : "BROKEN");
-    return overlaps == 0 && rise;
-}
-
 /* ---------------------------------------------------------------- around it */
 
 static void remove_folder(const char *path)
@@ -363,9 +345,15 @@ static int run_demo(const struct cli_args *args)
     if (!set_up(&demo)) {
         return CLI_FAILED;
     }
+    int status = CLI_FAILED;
     const bool told = write_first_record(&demo) && tell_story(&demo);
     end_all(&demo);
-    const bool held = told && judge(&demo) && pause_for(PACE_MS) && cli_demo_tell_fleet(&demo);
+    if (told) {
+        status = cli_demo_judge(&demo);
+    }
+    if (status == CLI_DONE && !(pause_for(PACE_MS) && cli_demo_tell_fleet(&demo))) {
+        status = CLI_FAILED;
+    }
     end_all(&demo);
     munmap(demo.page, sizeof *demo.page);
     remove_folder(strchr(demo.bus, ':') + 1);
@@ -373,7 +361,7 @@ static int run_demo(const struct cli_args *args)
     if (interrupted) {
         return CLI_BY_SIGNAL + interrupted;
     }
-    return held ? CLI_DONE : CLI_FAILED;
+    return status;
 }
 
 const struct cli_verb cli_verb_demo = {

@@ -100,4 +100,7 @@ unsigned cli_demo_overlaps(const struct cli_demo_page *page, unsigned *first, un
 /** Does each later term have the greater fence? */
 bool cli_demo_fences_rise(const struct cli_demo_page *page);
 
+/** Judge by both, and say so. @return the exit status: CLI_DONE or CLI_FAILED. */
+int cli_demo_judge(const struct cli_demo *demo);
+
 #endif /* CLI_DEMO_H */

@@ -10,7 +10,6 @@ static struct postgres_server server;
 
 static void start(void)
 {
-    postgres_server_needed();
     postgres_server_start(&server, NULL);
 }
 

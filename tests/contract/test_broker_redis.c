@@ -10,7 +10,6 @@ static struct redis_server server;
 
 static void start(void)
 {
-    redis_server_needed();
     redis_server_start(&server, NULL);
 }
 

@@ -33,7 +33,7 @@ static void needs_a_namespace(void)
 {
     postgres_server_needed();
     if (!alone) {
-        /* No failure in CI either: a container may well forbid it, and nothing can be installed. */
+        /* A container may forbid it, and nothing that is installed helps. */
         skip_because("no network namespace of our own: run it as root, outside of a container");
     }
 }

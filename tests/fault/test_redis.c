@@ -5,6 +5,8 @@
 
 #include "tests/support/redis_world.h"
 
+#include <hiredis/hiredis.h>
+
 /* ---------------------------------------------------------------- an election */
 
 static void test_election__goes_to_one_and_is_handed_over_by_a_resignation(void **state)
@@ -183,7 +185,25 @@ static void test_server__that_forgets_its_scripts_is_told_them_again(void **stat
     assert_int_equal(anna->started, 1);
 }
 
-static void test_server__that_is_emptied_ends_the_term_and_the_next_one_waits(void **state)
+/* One of them does not get to ask, so that it is the other's turn. */
+static void empty_for(struct redis_world *w, struct fleet_member *next, struct fleet_member *held)
+{
+    const uint64_t before = next->fence > held->fence ? next->fence : held->fence;
+    const coord_ms emptied = fleet_now();
+    held->stuck = true;
+    redis_server_do(&w->server, "FLUSHALL");
+    if (fleet_leads(next)) {
+        fleet_until(&w->fleet, fleet_leads_not, next);
+        assert_int_equal(next->lease->last_end, COORD_END_LOST);
+    }
+    fleet_until(&w->fleet, fleet_leads, next);
+    assert_true(fleet_now() >= emptied + REDIS_TTL); /* whoever led until then has ended */
+    assert_true(next->fence > before);
+    assert_false(fleet_leads(held));
+    held->stuck = false;
+}
+
+static void test_server__that_is_emptied_makes_all_who_knew_the_name_wait_a_lease(void **state)
 {
     struct redis_world *w = *state;
     redis_clear(w);
@@ -191,12 +211,9 @@ static void test_server__that_is_emptied_ends_the_term_and_the_next_one_waits(vo
     fleet_until(&w->fleet, fleet_leads, anna);
     struct fleet_member *bert = redis_stand(w, "bert", w->server.uri);
     fleet_until(&w->fleet, redis_is_held, bert);
-    redis_server_do(&w->server, "FLUSHALL");
-    fleet_until(&w->fleet, fleet_leads_not, anna);
-    assert_int_equal(anna->lease->last_end, COORD_END_LOST);
-    const uint64_t fence = anna->fence;
-    fleet_until(&w->fleet, redis_either_leads, w);
-    assert_true(anna->fence > fence || bert->fence > fence);
+    fleet_drive(&w->fleet, 2 * REDIS_TTL); /* the server is older than a lease, and they know */
+    empty_for(w, anna, bert);              /* whose term it ends */
+    empty_for(w, bert, anna);              /* who has not led, and saw an older fence */
 }
 
 static void test_server__that_was_killed_and_came_back_empty_has_one_leader_again(void **state)
@@ -253,6 +270,46 @@ static void test_server__that_became_a_replica_is_refused_until_it_is_a_primary_
     fleet_until(&w->fleet, fleet_leads, anna);
 }
 
+/* @return how many replicas have all that was written, once one has. */
+static long long replicated(const struct redis_server *primary)
+{
+    redisReply *reply = redis_server_command(primary, "WAIT 1 %d", FLEET_GUARD);
+    assert_int_equal(reply->type, REDIS_REPLY_INTEGER);
+    const long long count = reply->integer;
+    freeReplyObject(reply);
+    return count;
+}
+
+/* Its process, its uptime and its connections are those of the replica; its run is a new one. */
+static void test_server__that_is_promoted_as_it_runs_owes_a_lease_and_fences_rise(void **state)
+{
+    struct redis_world *w = *state;
+    struct redis_server replica;
+    static const char *const none[] = {NULL};
+    redis_clear(w);
+    redis_server_start(&replica, none);
+    redis_server_do(&replica, "REPLICAOF 127.0.0.1 %d", w->server.port);
+    redis_server_do(&w->server, "SET filler x"); /* something to have */
+    assert_int_equal(replicated(&w->server), 1);
+    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
+    struct fleet_member *bert = redis_stand(w, "bert", replica.uri);
+    fleet_until(&w->fleet, fleet_leads, anna);
+    fleet_until(&w->fleet, redis_is_refused, bert);
+    assert_int_equal(bert->lease->error.code, COORD_E_STANDBY);
+    fleet_drive(&w->fleet, 3 * REDIS_TTL); /* longer than a lease, so that only its run says it */
+    assert_true(fleet_leads(anna));
+    assert_int_equal(replicated(&w->server), 1);
+    redis_server_kill(&w->server);
+    const coord_ms promoted = fleet_now();
+    redis_server_do(&replica, "REPLICAOF NO ONE");
+    fleet_until(&w->fleet, fleet_leads, bert);
+    assert_true(fleet_now() >= promoted + REDIS_TTL);
+    assert_true(bert->fence > anna->fence);
+    assert_false(fleet_leads(anna));
+    fleet_drop(bert);
+    redis_server_stop(&replica);
+}
+
 static void test_server__that_is_full_says_so_and_a_leader_goes_on(void **state)
 {
     struct redis_world *w = *state;
@@ -306,6 +363,8 @@ static void test_server__with_a_key_of_another_program_is_refused_with_the_cure(
 #define CASE(test) cmocka_unit_test_setup_teardown(test, redis_set_up, redis_tear_down)
 #define DURABLE_CASE(test) \
     cmocka_unit_test_setup_teardown(test, redis_set_up_durable, redis_tear_down)
+#define PRIMARY_CASE(test) \
+    cmocka_unit_test_setup_teardown(test, redis_set_up_primary, redis_tear_down)
 #define PROXY_CASE(test) cmocka_unit_test_setup_teardown(test, redis_set_up_proxy, redis_tear_down)
 
 int main(int argc, char **argv)
@@ -322,10 +381,11 @@ int main(int argc, char **argv)
         PROXY_CASE(test_network__that_loses_the_reply_to_a_resignation_still_releases),
         PROXY_CASE(test_network__that_doubles_a_reply_costs_a_connection_and_no_term),
         CASE(test_server__that_forgets_its_scripts_is_told_them_again),
-        CASE(test_server__that_is_emptied_ends_the_term_and_the_next_one_waits),
+        CASE(test_server__that_is_emptied_makes_all_who_knew_the_name_wait_a_lease),
         CASE(test_server__that_was_killed_and_came_back_empty_has_one_leader_again),
         DURABLE_CASE(test_server__that_restarts_with_its_data_keeps_its_leader),
         CASE(test_server__that_became_a_replica_is_refused_until_it_is_a_primary_again),
+        PRIMARY_CASE(test_server__that_is_promoted_as_it_runs_owes_a_lease_and_fences_rise),
         CASE(test_server__that_is_full_says_so_and_a_leader_goes_on),
         CASE(test_server__that_loads_its_data_is_waited_for),
         CASE(test_server__with_a_key_of_another_program_is_refused_with_the_cure),

@@ -105,6 +105,24 @@ static void test_cli_redis__a_server_that_stops_ends_the_term_in_time(void **sta
     wait_for_text(run.err, "UNRENEWED");
 }
 
+/* The server keeps them apart by what each process made up for itself, not by their names. */
+static void test_cli_redis__two_of_one_identity_do_not_lead_together(void **state)
+{
+    const struct scene *scene = &((struct fleet *)*state)->scene;
+    struct coordctl one;
+    struct coordctl two;
+    coordctl_run(scene, &one, "twin", "beat", NULL);
+    const uint64_t fence = work_wait(scene, 0, 1);
+    coordctl_run(scene, &two, "twin", "beat", NULL);
+    wait_for_text(two.err, "twin leads");
+    kill(one.pid, SIGKILL);
+    assert_int_equal(coordctl_wait(&one), 128 + SIGKILL);
+    work_wait(scene, fence, 1);
+    work_check(scene);
+    kill(two.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&two), 128 + SIGTERM);
+}
+
 static unsigned times_in(const char *text, const char *what)
 {
     unsigned count = 0;
@@ -169,6 +187,7 @@ int main(int argc, char **argv)
         TEST(test_cli_redis__every_verb_works),
         TEST(test_cli_redis__a_socket_has_three_schemes),
         TEST(test_cli_redis__work_of_a_lost_leader_is_gone_before_the_next),
+        TEST(test_cli_redis__two_of_one_identity_do_not_lead_together),
         TEST(test_cli_redis__a_server_that_stops_ends_the_term_in_time),
         TEST(test_cli_redis__an_unreachable_server_is_waited_for_and_said_once),
         TEST(test_cli_redis__a_wrong_password_is_refused_at_once),

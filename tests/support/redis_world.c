@@ -32,6 +32,14 @@ int redis_set_up_durable(void **state)
     return set_up_with(state, durable);
 }
 
+/* One that replicas can follow, and at once. */
+int redis_set_up_primary(void **state)
+{
+    static const char *const primary[] = {"--port", "auto", "--repl-diskless-sync-delay", "0",
+                                          NULL};
+    return set_up_with(state, primary);
+}
+
 int redis_set_up_proxy(void **state)
 {
     redis_set_up(state);

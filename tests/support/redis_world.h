@@ -21,9 +21,10 @@ struct redis_world {
     char name[64];
 };
 
-/** Fixtures: a server; one that loses nothing; one with a proxy before it. */
+/** Fixtures: a server; one that loses nothing; one for replicas; one with a proxy before it. */
 int redis_set_up(void **state);
 int redis_set_up_durable(void **state);
+int redis_set_up_primary(void **state);
 int redis_set_up_proxy(void **state);
 int redis_tear_down(void **state);
 
