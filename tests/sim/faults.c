@@ -63,11 +63,12 @@ static void ask_from_outside(struct sim_process *process)
 {
     struct sim_world *world = process->world;
     const size_t to = sim_below(&world->random, world->profile.processes);
-    const struct coord_request query = {
-        .verb = sim_chance(&world->random, 1, 3) ? COORD_VERB_OBSERVE : COORD_VERB_ASK,
-        .fence = process->machine->leader.fence,
-        .successor = sim_chance(&world->random, 1, 2) ? world->processes[to].identity : NULL,
-        .reserve = 2 * process->lease};
+    const bool observes = sim_chance(&world->random, 1, 3);
+    const bool named = sim_chance(&world->random, 1, 2);
+    const struct coord_request query = {.verb = observes ? COORD_VERB_OBSERVE : COORD_VERB_ASK,
+                                        .fence = process->machine->leader.fence,
+                                        .successor = named ? world->processes[to].identity : NULL,
+                                        .reserve = 2 * process->lease};
     SIM_TRACE(world, "p%u asks from outside: %s", process->index, sim_verb_name(query.verb));
     COORD_IGNORE(coord_lease_query(process->machine, &query, sim_local(process)),
                  "busy is as good");

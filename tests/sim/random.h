@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tests/sim/random.h - the one source of chance of a schedule: everything follows from its seed.
+ * No statement draws twice where the order would be the compiler's choice.
  */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H

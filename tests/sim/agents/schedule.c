@@ -142,7 +142,8 @@ static void strike_bus(struct fleet_world *w, uint32_t fault)
         w->loss = (unsigned)below(w, 5) * 100;
         break;
     case FLEET_DELAY:
-        w->spread = below(w, 3) * below(w, w->timeout * 3 / 10);
+        w->spread = below(w, 3);
+        w->spread *= below(w, w->timeout * 3 / 10);
         w->spread_most = coord_ms_max(w->spread, w->spread_most);
         break;
     case FLEET_REPLAY:
@@ -176,8 +177,10 @@ static void strike_notice(struct fleet_world *w, struct fleet_process *process)
     if (sim_chance(&w->random, 1, 3)) {
         fleet_stay(process);
     } else {
-        fleet_leave(process, (enum coord_intent)below(w, 4), lengths[below(w, 4)],
-                    drains[below(w, 5)]);
+        /* One draw a statement: compilers differ in which argument comes first. */
+        const coord_ms drain = drains[below(w, 5)];
+        const coord_ms length = lengths[below(w, 4)];
+        fleet_leave(process, (enum coord_intent)below(w, 4), length, drain);
     }
 }
 
