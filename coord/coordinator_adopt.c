@@ -123,7 +123,7 @@ static bool opens_again(const struct coord_coordinator *c, uint32_t ref,
     const struct coord__report *report = c->reports.at[ref];
     bool ahead =
         !is_ahead(report, wire) || local_time(c, message, wire->since_us) > report->resolved_at;
-    return COORD__RULE(later_news_open_again, ahead && !is_open_otherwise(c, ref));
+    return ahead && !is_open_otherwise(c, ref);
 }
 
 static void take_hint(struct coord_coordinator *c, const struct coord_message *message,

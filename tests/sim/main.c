@@ -44,6 +44,7 @@ struct options {
     unsigned jobs;
 };
 
+static const char *program; /* as it was called, for the commands that it prints */
 static struct sim_world world;
 static uint64_t *at_seed; /* of each job, shared: where it was when it crashed */
 
@@ -150,8 +151,8 @@ static void print_broken(enum sim_store store, uint64_t seed)
 
 static void print_command(enum sim_store store, uint64_t seed)
 {
-    printf("    build/tests/sim/sim --store %s --replay %" PRIu64 "%s%s --trace\n",
-           store_name(store), seed, sim_plant_now != SIM_PLANT_NONE ? " --plant " : "",
+    printf("    %s --store %s --replay %" PRIu64 "%s%s --trace\n", program, store_name(store), seed,
+           sim_plant_now != SIM_PLANT_NONE ? " --plant " : "",
            sim_plant_now != SIM_PLANT_NONE ? sim_plants[sim_plant_now].name : "");
 }
 
@@ -295,6 +296,7 @@ static int notice_one(const struct options *options)
     const int result = notice(options, plant);
     sim_plant_now = plant;
     if (result == EXIT_SUCCESS) {
+        print_broken(sim_plants[plant].store, world.seed);
         print_command(sim_plants[plant].store, world.seed);
     }
     return result;
@@ -347,6 +349,7 @@ int main(int argc, char **argv)
     if (processors > 1) {
         options.jobs = processors < JOBS_MAX ? (unsigned)processors : JOBS_MAX;
     }
+    program = argv[0];
     if (!read_options(argc, argv, &options)) {
         fputs(usage, stderr);
         return EXIT_USAGE;

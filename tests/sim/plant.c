@@ -8,9 +8,9 @@
 enum sim_plant sim_plant_now = SIM_PLANT_NONE;
 
 const struct sim_plant_info sim_plants[SIM_PLANT_COUNT] = {
-    [SIM_PLANT_NONE] = {"none", SIM_STORE_REDIS, 0, 0, "nothing is planted"},
-#define X(symbol, name, store, faults, schedules, text) \
-    [SIM_PLANT_##symbol] = {name, store, faults, schedules, text},
+    [SIM_PLANT_NONE] = {"none", SIM_STORE_REDIS, 0, 0, 0, "nothing is planted"},
+#define X(symbol, name, store, faults, schedules, seed, text) \
+    [SIM_PLANT_##symbol] = {name, store, faults, schedules, seed, text},
     SIM_PLANTS(X)
 #undef X
 };

@@ -79,7 +79,7 @@ static void test_agents__tracing_changes_nothing(void **state)
     }
 }
 
-/* The rarer ones are for `agents --plant all`. */
+/* Of the rarer ones, `agents --plant all` looks at more than one seed. */
 static void test_agents__notice_planted_faults_soon(void **state)
 {
     (void)state;
@@ -92,6 +92,25 @@ static void test_agents__notice_planted_faults_soon(void **state)
     }
 }
 
+/* So that every fault is tried each time, the rare ones too. */
+static void test_agents__notice_every_planted_fault_from_its_seed(void **state)
+{
+    unsigned stale = 0;
+    (void)state;
+    for (int i = FLEET_PLANT_NONE + 1; i < FLEET_PLANT_COUNT; i++) {
+        const struct fleet_plant_info *info = &fleet_plants[i];
+        if (fleet_notice(&world, (enum fleet_plant)i, info->seed, FLEET_PINNED) == 0) {
+            print_error(
+                "%s was not noticed in %d schedules from seed %llu. If the simulator or "
+                "the code in it has changed, run build/tests/sim/agents --plant %s, and pin "
+                "the seed that it prints in tests/sim/agents/plant.h\n",
+                info->name, FLEET_PINNED, (unsigned long long)info->seed, info->name);
+            stale++;
+        }
+    }
+    assert_int_equal(stale, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +118,7 @@ int main(void)
         cmocka_unit_test(test_agents__replay_a_seed_byte_for_byte),
         cmocka_unit_test(test_agents__tracing_changes_nothing),
         cmocka_unit_test(test_agents__notice_planted_faults_soon),
+        cmocka_unit_test(test_agents__notice_every_planted_fault_from_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

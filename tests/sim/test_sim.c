@@ -103,7 +103,7 @@ static void test_sim__tracing_changes_nothing(void **state)
     }
 }
 
-/* The rarer ones are for `sim --plant all`. */
+/* Of the rarer ones, `sim --plant all` looks at more than one seed. */
 static void test_sim__notices_planted_faults_soon(void **state)
 {
     (void)state;
@@ -116,6 +116,24 @@ static void test_sim__notices_planted_faults_soon(void **state)
     }
 }
 
+/* So that every fault is tried each time, the rare ones too. */
+static void test_sim__notices_every_planted_fault_from_its_seed(void **state)
+{
+    unsigned stale = 0;
+    (void)state;
+    for (int i = SIM_PLANT_NONE + 1; i < SIM_PLANT_COUNT; i++) {
+        const struct sim_plant_info *info = &sim_plants[i];
+        if (sim_notice(&world, (enum sim_plant)i, info->seed, SIM_PINNED) == 0) {
+            print_error("%s was not noticed in %d schedules from seed %llu. If the simulator or "
+                        "the code in it has changed, run build/tests/sim/sim --plant %s, and pin "
+                        "the seed that it prints in tests/sim/plant.h\n",
+                        info->name, SIM_PINNED, (unsigned long long)info->seed, info->name);
+            stale++;
+        }
+    }
+    assert_int_equal(stale, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +143,7 @@ int main(void)
         cmocka_unit_test(test_sim__replays_a_seed_byte_for_byte),
         cmocka_unit_test(test_sim__tracing_changes_nothing),
         cmocka_unit_test(test_sim__notices_planted_faults_soon),
+        cmocka_unit_test(test_sim__notices_every_planted_fault_from_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ struct share {
     struct fleet_counts counts;
 };
 
+static const char *program; /* as it was called, for the commands that it prints */
 static struct fleet_world world;
 static struct share *shares;
 
@@ -129,7 +130,7 @@ static void print_broken(uint64_t seed)
 
 static void print_command(uint64_t seed)
 {
-    printf("    build/tests/sim/agents --replay %" PRIu64 "%s%s --trace\n", seed,
+    printf("    %s --replay %" PRIu64 "%s%s --trace\n", program, seed,
            fleet_plant_now != FLEET_PLANT_NONE ? " --plant " : "",
            fleet_plant_now != FLEET_PLANT_NONE ? fleet_plants[fleet_plant_now].name : "");
 }
@@ -179,9 +180,13 @@ static void notice(const struct options *options, enum fleet_plant plant, unsign
 
 static void notice_one(const struct options *options, unsigned job)
 {
-    if (job == 0) {
-        notice(options, fleet_plant_named(options->plant), job);
-        fleet_plant_now = fleet_plant_named(options->plant);
+    if (job > 0) {
+        return;
+    }
+    notice(options, fleet_plant_named(options->plant), job);
+    fleet_plant_now = fleet_plant_named(options->plant);
+    if (!shares[job].failed) {
+        print_broken(world.seed);
         print_command(world.seed);
     }
 }
@@ -293,6 +298,7 @@ int main(int argc, char **argv)
     if (processors > 1) {
         options.jobs = processors < JOBS_MAX ? (unsigned)processors : JOBS_MAX;
     }
+    program = argv[0];
     if (!read_options(argc, argv, &options)) {
         fputs(usage, stderr);
         return EXIT_USAGE;

@@ -10,9 +10,9 @@
 enum fleet_plant fleet_plant_now = FLEET_PLANT_NONE;
 
 const struct fleet_plant_info fleet_plants[FLEET_PLANT_COUNT] = {
-    [FLEET_PLANT_NONE] = {"none", 0, 0, 0, "nothing is planted"},
-#define X(symbol, name, faults, without, schedules, text) \
-    [FLEET_PLANT_##symbol] = {name, faults, without, schedules, text},
+    [FLEET_PLANT_NONE] = {"none", 0, 0, 0, 0, "nothing is planted"},
+#define X(symbol, name, faults, without, schedules, seed, text) \
+    [FLEET_PLANT_##symbol] = {name, faults, without, schedules, seed, text},
     FLEET_PLANTS(X)
 #undef X
 };

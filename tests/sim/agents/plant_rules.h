@@ -42,8 +42,7 @@
 #define FLEET_RULE_numbers_rise(e)             FLEET_RULE(NUMBERS_ANEW, 0, e)
 
 /* coord/coordinator_adopt.c */
-#define FLEET_RULE_is_adopted(e)            FLEET_RULE(NO_ADOPTION, true, e)
-#define FLEET_RULE_later_news_open_again(e) FLEET_RULE(LATER_NEWS_LOST, false, e)
+#define FLEET_RULE_is_adopted(e) FLEET_RULE(NO_ADOPTION, true, e)
 #define FLEET_RULE_is_brought_up_first(e) \
     FLEET_RULE(EMPTY_TABLE_CLOSES, true, FLEET_RULE(ABSENT_CLOSES, true, e))
 #define FLEET_RULE_is_hinted_at(e) FLEET_RULE(NO_HINTS, false, e)
