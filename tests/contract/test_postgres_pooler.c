@@ -18,7 +18,7 @@ static void start(void)
     if (coord_postgres_init(server.uri, grants, &error) != COORD_OK) {
         fail_msg("%s", error.text);
     }
-    pgbouncer_start(&pooler, &server, "session", 60);
+    pgbouncer_start(&pooler, &server, "session", 60, "");
     snprintf(pooler_uri, sizeof pooler_uri, "%s&coord.pooler=session", pooler.uri);
 }
 

@@ -276,7 +276,7 @@ static void test_postgres_doctor__tells_the_modes_of_a_pooler_apart(void **state
     struct pgbouncer pooler;
     postgres_server_needed();
     pgbouncer_needed();
-    pgbouncer_start(&pooler, &world_server, "session", 5);
+    pgbouncer_start(&pooler, &world_server, "session", 5, "");
     examine(pooler.uri, false);
     assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_FAIL);
     assert_non_null(strstr(finding("pooler")->cure, "coord.pooler=session"));
@@ -285,7 +285,7 @@ static void test_postgres_doctor__tells_the_modes_of_a_pooler_apart(void **state
     expect("pool lifetime", COORD_VERDICT_SKIPPED, "not told through the pool");
     assert_non_null(strstr(finding("pool lifetime")->cure, "client_idle_timeout"));
     pgbouncer_stop(&pooler);
-    pgbouncer_start(&pooler, &world_server, "transaction", 1);
+    pgbouncer_start(&pooler, &world_server, "transaction", 1, "");
     examine(pooler.uri, true);
     assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_FAIL);
     assert_string_equal(finding("pooler")->value, "two clients got one lock");

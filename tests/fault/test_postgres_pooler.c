@@ -10,7 +10,8 @@ static void open_with(struct world *w, struct pgbouncer *pooler, const char *mod
 {
     pgbouncer_needed();
     world_open(w, mode);
-    pgbouncer_start(pooler, &world_server, mode, size);
+    pgbouncer_start(pooler, &world_server, mode, size,
+                    "server_lifetime = 1\nserver_idle_timeout = 1\nserver_check_delay = 0");
     snprintf(uri, POSTGRES_URI + 32, "%s%s", pooler->uri, option);
     w->wish.uri = uri;
 }
@@ -71,6 +72,25 @@ static void test_postgres_pooler__works_in_session_mode_when_the_uri_says_so(voi
     pgbouncer_stop(&pooler);
 }
 
+/* All pools of these tests recycle their sessions after a second; one that a client has is kept. */
+static void test_postgres_pooler__outlives_the_lifetime_of_its_sessions(void **state)
+{
+    (void)state;
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_with(&w, &pooler, "session", 20, uri, "&coord.pooler=session");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    const int64_t holder = world_holder(&w);
+    candidates_run(&w.all, 3500);
+    assert_true(candidate_leads(a));
+    assert_int_equal(a->started, 1);
+    assert_int_equal(world_holder(&w), holder);
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
 /* In transaction mode a pool of one gives every client the same session of the server. Said to be
  * in session mode, it must not make two leaders. */
 static void test_postgres_pooler__that_lies_makes_no_two_leaders(void **state)
@@ -112,6 +132,7 @@ int main(void)
         cmocka_unit_test(test_postgres_pooler__is_refused_in_session_mode),
         cmocka_unit_test(test_postgres_pooler__is_refused_in_transaction_mode),
         cmocka_unit_test(test_postgres_pooler__works_in_session_mode_when_the_uri_says_so),
+        cmocka_unit_test(test_postgres_pooler__outlives_the_lifetime_of_its_sessions),
         cmocka_unit_test(test_postgres_pooler__that_lies_makes_no_two_leaders),
         cmocka_unit_test(test_postgres_pooler__a_reset_that_takes_the_lock_away_is_noticed),
     };

@@ -77,7 +77,7 @@ static bool answers(const struct pgbouncer *pooler)
 }
 
 void pgbouncer_start(struct pgbouncer *pooler, const struct postgres_server *server,
-                     const char *mode, int size)
+                     const char *mode, int size, const char *settings)
 {
     char text[2048];
     memset(pooler, 0, sizeof *pooler);
@@ -87,9 +87,9 @@ void pgbouncer_start(struct pgbouncer *pooler, const struct postgres_server *ser
     snprintf(text, sizeof text,
              "[databases]\n* = host=%s port=%d user=postgres\n[pgbouncer]\n"
              "listen_addr =\nlisten_port = 6432\nunix_socket_dir = %s\nauth_type = any\n"
-             "pool_mode = %s\ndefault_pool_size = %d\nlogfile = %s/log\npidfile = %s/pid\n",
+             "pool_mode = %s\ndefault_pool_size = %d\nlogfile = %s/log\npidfile = %s/pid\n%s\n",
              server->folder, server->port != 0 ? server->port : 5432, pooler->folder, mode, size,
-             pooler->folder, pooler->folder);
+             pooler->folder, pooler->folder, settings);
     write_file(pooler, "pgbouncer.ini", text);
     snprintf(pooler->uri, sizeof pooler->uri, "postgresql://postgres@/postgres?host=%s&port=6432",
              pooler->folder);

@@ -15,9 +15,13 @@ struct pgbouncer {
 /** Skip with a reason when it is not installed; in CI that is a failure. PGBOUNCER may name it. */
 void pgbouncer_needed(void);
 
-/** @param mode  "session" or "transaction". @param size  sessions of the server in the pool. */
+/**
+ * @param mode      "session" or "transaction".
+ * @param size      sessions of the server in the pool.
+ * @param settings  more lines of its file, or "".
+ */
 void pgbouncer_start(struct pgbouncer *pooler, const struct postgres_server *server,
-                     const char *mode, int size);
+                     const char *mode, int size, const char *settings);
 
 void pgbouncer_stop(struct pgbouncer *pooler);
 
