@@ -321,7 +321,7 @@ QUICK := $(call of_kind,unit) $(filter %memory,$(call of_kind,contract))
 THOROUGH := $(foreach kind,unit contract trace sim fault integration,$(call of_kind,$(kind)))
 
 .PHONY: tests check test check-sim check-backends interop sim bench deps demo
-.PHONY: _check _test _check-backends _interop _demo
+.PHONY: _check _test _check-backends _interop _demo _bench
 tests: $(TEST_BINS) $(REPLAYS) $(VECTORS) $(SIM) $(AGENTS) ## build the tests without running them
 
 deps: ## install what building and testing need (DEPS=no: only say so)
@@ -377,7 +377,10 @@ demo: ## a fleet on this host, with a kill -9 in it
 _demo: lib cli
 	@$(B)/coordctl demo
 
-bench: $(BENCHES) $(PROGRAM) ## one comparable line for each measure
+bench: ## one comparable line for each measure
+	$(call with_deps,bench)
+	@$(MAKE) _bench
+_bench: $(BENCHES) $(PROGRAM)
 	@for bench in $(BENCHES); do COORDCTL='$(abspath $(B))/coordctl' $$bench || exit 1; done
 
 # ---- looking at the source -----------------------------------------------------------------

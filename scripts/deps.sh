@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # scripts/deps.sh - what building and testing need of this machine, and how to get it.
 #
-# usage: deps.sh missing build|test|ci    names what is missing; exit 1 if anything is
-#        deps.sh ensure  build|test|ci    installs it, unless DEPS=no; then it says how to
+# usage: deps.sh missing build|test|bench|ci    names what is missing; exit 1 if anything is
+#        deps.sh ensure  build|test|bench|ci    installs it, unless DEPS=no; then it says how to
 #
 # A library is needed once a source includes it.
 set -eu
@@ -56,6 +56,11 @@ libraries() {
     return 0
 }
 
+# The system's own Python has it, where another one comes first.
+psycopg2() {
+    python3 -c 'import psycopg2' 2>/dev/null || /usr/bin/python3 -c 'import psycopg2' 2>/dev/null
+}
+
 # One word for each thing that is missing.
 missing() {
     have "$compiler" || echo compiler
@@ -77,9 +82,10 @@ missing() {
         have postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || echo postgresql
         have pgbouncer || [ -x /usr/sbin/pgbouncer ] || echo pgbouncer
     fi
-    if [ "$1" = ci ]; then
-        have make || echo make
-    fi
+    case $1 in
+    ci) have make || echo make ;;
+    bench) psycopg2 || echo psycopg2 ;; # what is measured beside
+    esac
     return 0
 }
 
@@ -112,6 +118,7 @@ package() {
     apt-get:curl) echo libcurl4-openssl-dev ;;
     apt-get:cmocka) echo libcmocka-dev ;;
     apt-get:c++) echo g++ ;;
+    apt-get:psycopg2) echo python3-psycopg2 ;;
     dnf:compiler) echo gcc ;;
     dnf:pkg-config) echo pkgconf-pkg-config ;;
     dnf:uuid) echo libuuid-devel ;;
@@ -125,6 +132,7 @@ package() {
     dnf:redis-server) echo redis ;;
     dnf:postgresql) echo postgresql-server ;;
     dnf:c++) echo gcc-c++ ;;
+    dnf:psycopg2) echo python3-psycopg2 ;;
     apk:compiler) echo gcc musl-dev ;;
     apk:pkg-config) echo pkgconf ;;
     apk:uuid) echo util-linux-dev ;;
@@ -137,6 +145,7 @@ package() {
     apk:cmocka) echo cmocka-dev ;;
     apk:redis-server) echo redis ;;
     apk:c++) echo g++ ;;
+    apk:psycopg2) echo py3-psycopg2 ;;
     pacman:compiler) echo gcc ;;
     pacman:pkg-config) echo pkgconf ;;
     pacman:uuid) echo util-linux-libs ;;
@@ -145,6 +154,7 @@ package() {
     pacman:libcrypto) echo openssl ;;
     pacman:redis-server) echo valkey ;;
     pacman:c++) echo gcc ;;
+    pacman:psycopg2) echo python-psycopg2 ;;
     *) echo "$2" ;;
     esac
 }
@@ -159,7 +169,7 @@ install_line() {
 }
 
 case ${2:-} in
-build | test | ci) ;;
+build | test | bench | ci) ;;
 *)
     sed -n 's/^# \(usage.*\|       deps.*\)/\1/p' "$0" >&2
     exit 2
