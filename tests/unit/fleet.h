@@ -138,21 +138,43 @@ static inline struct coord_coordinator_config config_of(const char *id, unsigned
     return config;
 }
 
-static inline struct node *join(struct fleet *f, const char *id, const char *subscription)
+/* With a configuration of its own. */
+static inline struct node *join_as(struct fleet *f, struct coord_coordinator_config config)
 {
     struct node *node = &f->node[f->count++];
-    struct coord_coordinator_config config =
-        config_of(id, (unsigned char)((unsigned)id[0] + (unsigned)f->count));
-    static unsigned char buffer[1024];
-    struct coord_value list;
-    if (f->now == 0) {
-        f->now = START;
-    }
     assert_int_equal(coord_coordinator_new(&config, f->now, &node->c, NULL), COORD_OK);
+    return node;
+}
+
+static inline struct node *observe(struct fleet *f, struct coord_coordinator_config config)
+{
+    config.observer = true;
+    struct node *node = join_as(f, config);
+    coord_coordinator_connected(node->c, true, f->now);
+    return node;
+}
+
+/* A list of that name, or of none (NULL), until the next one is made. */
+static inline struct coord_value list_of(const char *name)
+{
+    static unsigned char buffer[512];
+    struct coord_value list;
+    assert_int_equal(coord_texts(&name, name != NULL, buffer, sizeof buffer, &list), COORD_OK);
+    return list;
+}
+
+static inline void serve(struct node *node, const char *subscription)
+{
+    const struct coord_value list = list_of(subscription);
+    assert_int_equal(coord_coordinator_serve(node->c, &list, 1, 0.5), COORD_OK);
+}
+
+/* @param subscription  what it looks after; NULL: nothing. */
+static inline struct node *join(struct fleet *f, const char *id, const char *subscription)
+{
+    struct node *node = join_as(f, config_of(id, (unsigned char)(id[0] + (int)f->count + 1)));
     if (subscription != NULL) {
-        const char *names[] = {subscription};
-        assert_int_equal(coord_texts(names, 1, buffer, sizeof buffer, &list), COORD_OK);
-        assert_int_equal(coord_coordinator_serve(node->c, &list, 1, 0.5), COORD_OK);
+        serve(node, subscription);
     }
     return node;
 }
@@ -164,9 +186,32 @@ static inline void leave_all(struct fleet *f)
     }
 }
 
+/* What a test finds in its state. */
+static inline int fleet_begin(void **state)
+{
+    static struct fleet f;
+    memset(&f, 0, sizeof f);
+    f.now = START;
+    *state = &f;
+    return 0;
+}
+
+static inline int fleet_end(void **state)
+{
+    leave_all(*state);
+    return 0;
+}
+
 static inline void lead(struct fleet *f, struct node *node, uint64_t fence)
 {
     coord_coordinator_lead(node->c, true, fence, COORD_NEVER, f->now);
+}
+
+/* It leads as soon as all have met. */
+static inline void elect(struct fleet *f, struct node *node, uint64_t fence)
+{
+    run(f, 2 * T);
+    lead(f, node, fence);
 }
 
 static inline void crash(struct node *node)
@@ -180,6 +225,11 @@ static inline enum coord_peer_status status_of(const struct node *node, const ch
     struct coord_peer peer;
     return coord_coordinator_find_peer(node->c, id, strlen(id), &peer) ? peer.status
                                                                        : COORD_PEER_UNKNOWN;
+}
+
+static inline unsigned open_reports(const struct node *node)
+{
+    return coord_coordinator_counts(node->c).orphans;
 }
 
 static inline unsigned seen(const struct node *node, const char *what)
@@ -202,6 +252,15 @@ static inline struct coord_message beat(const char *id, const char *incarnation,
     return message;
 }
 
+/* To leave within so many milliseconds. */
+static inline struct coord_message order_for(const char *id, int64_t at_us, int64_t within)
+{
+    struct coord_message message = {
+        .type = COORD_MESSAGE_SHUTDOWN, .at_us = at_us, .completion_us = at_us + within * 1000};
+    message.instance_id = coord_text(id, strlen(id));
+    return message;
+}
+
 static inline void say(struct fleet *f, struct node *node, const struct coord_message *message)
 {
     static unsigned char bytes[COORD_MESSAGE_MAX];
@@ -209,6 +268,17 @@ static inline void say(struct fleet *f, struct node *node, const struct coord_me
     assert_int_equal(coord_message_encode(message, COORD_FORM_MSGPACK, bytes, sizeof bytes, &count),
                      COORD_OK);
     deliver(f, node, message->type, bytes, count);
+}
+
+/* @param subscription  what it lists; NULL: nothing. */
+static inline void say_beat(struct fleet *f, struct node *node, const char *id,
+                            const char *incarnation, uint64_t seq, const char *subscription)
+{
+    struct coord_message message = beat(id, incarnation, seq);
+    if (subscription != NULL) {
+        message.subscriptions = list_of(subscription);
+    }
+    say(f, node, &message);
 }
 
 static inline uint64_t refused(const struct node *node, enum coord_refusal why)

@@ -23,354 +23,289 @@ static void test_coordinator__two_lost_beats_have_to_fit_into_the_timeout(void *
 
 static void test_coordinator__a_death_is_told_once_and_the_return_too(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_HEALTHY);
     assert_int_equal(coord_coordinator_counts(a->c).healthy, 1);
     b->mute = true;
-    run(&f, T - I - 1);
+    run(f, T - I - 1);
     assert_int_equal(status_of(a, "b"), COORD_PEER_HEALTHY);
-    run(&f, 4 * T);
+    run(f, 4 * T);
     assert_int_equal(seen(a, "SILENT b"), 1);
     assert_int_equal(coord_coordinator_counts(a->c).healthy, 0);
     b->mute = false;
-    run(&f, T);
+    run(f, T);
     assert_int_equal(seen(a, "RECOVERED b"), 1);
     assert_int_equal(seen(a, "SILENT"), 1);
     assert_int_equal(coord_coordinator_counts(a->c).healthy, 1);
-    leave_all(&f);
 }
 
 static void test_coordinator__nobody_dies_while_the_bus_is_down_or_at_its_return(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", "x");
-    struct node *b = join(&f, "b", "y");
-    struct node *c = join(&f, "c", "z");
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", "x");
+    struct node *b = join(f, "b", "y");
+    struct node *c = join(f, "c", "z");
+    run(f, 2 * T);
     a->mute = b->mute = c->mute = true;
-    run(&f, 60 * T);
+    run(f, 60 * T);
     a->mute = b->mute = c->mute = false;
-    run(&f, 3 * T);
+    run(f, 3 * T);
     assert_int_equal(seen(a, "SILENT") + seen(b, "SILENT") + seen(c, "SILENT"), 0);
-    leave_all(&f);
 }
 
 static void test_coordinator__the_echo_comes_before_the_others_and_nobody_dies(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", NULL);
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", NULL);
+    run(f, 2 * T);
     a->mute = b->mute = true;
-    run(&f, 10 * T);
+    run(f, 10 * T);
     a->mute = false; /* ours comes back at once, the other's a moment later */
-    run(&f, T / 2);
+    run(f, T / 2);
     b->mute = false;
-    run(&f, 2 * T);
+    run(f, 2 * T);
     assert_int_equal(seen(a, "SILENT"), 0);
-    leave_all(&f);
 }
 
 static void test_coordinator__who_slept_starts_anew(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", NULL);
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", NULL);
+    run(f, 2 * T);
     uint64_t before = coord_coordinator_counts(a->c).anew;
-    f.now += 5 * T; /* all of us were stopped */
-    settle(&f);
-    run(&f, T / 2);
+    f->now += 5 * T; /* all of us were stopped */
+    settle(f);
+    run(f, T / 2);
     assert_int_equal(seen(a, "SILENT") + seen(b, "SILENT"), 0);
     assert_true(coord_coordinator_counts(a->c).anew > before);
-    leave_all(&f);
 }
 
 static void test_coordinator__an_observer_that_wakes_at_its_deadline_has_not_slept(void **state)
 {
-    (void)state;
-    struct fleet f = {.now = START, .count = 1};
-    struct coord_coordinator_config config = config_of("o", 9);
-    config.observer = true;
-    assert_int_equal(coord_coordinator_new(&config, f.now, &f.node[0].c, NULL), COORD_OK);
-    coord_coordinator_connected(f.node[0].c, true, f.now);
-    struct coord_message message = beat("b", "i1", 1);
-    say(&f, &f.node[0], &message);
-    for (int i = 0; i < 20 && coord_coordinator_deadline(f.node[0].c) != COORD_NEVER; i++) {
-        f.now = coord_coordinator_deadline(f.node[0].c);
-        pull(&f, &f.node[0]);
+    struct fleet *f = *state;
+    struct node *o = observe(f, config_of("o", 9));
+    say_beat(f, o, "b", "i1", 1, NULL);
+    for (int i = 0; i < 20 && coord_coordinator_deadline(o->c) != COORD_NEVER; i++) {
+        f->now = coord_coordinator_deadline(o->c);
+        pull(f, o);
     }
-    assert_int_equal(seen(&f.node[0], "SILENT b"), 1);
-    leave_all(&f);
+    assert_int_equal(seen(o, "SILENT b"), 1);
 }
 
 static void test_coordinator__an_observer_without_connection_judges_nobody(void **state)
 {
-    (void)state;
-    struct fleet f = {.now = START, .count = 1};
-    struct node *o = &f.node[0];
-    struct coord_coordinator_config config = config_of("o", 9);
-    config.observer = true;
-    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
-    coord_coordinator_connected(o->c, true, f.now);
-    struct coord_message message = beat("b", "i1", 1);
-    say(&f, o, &message);
-    coord_coordinator_connected(o->c, false, f.now);
-    f.now += 10 * T;
-    pull(&f, o);
-    coord_coordinator_connected(o->c, true, f.now);
-    f.now += T / 4;
-    pull(&f, o);
+    struct fleet *f = *state;
+    struct node *o = observe(f, config_of("o", 9));
+    say_beat(f, o, "b", "i1", 1, NULL);
+    coord_coordinator_connected(o->c, false, f->now);
+    f->now += 10 * T;
+    pull(f, o);
+    coord_coordinator_connected(o->c, true, f->now);
+    f->now += T / 4;
+    pull(f, o);
     assert_int_equal(seen(o, "SILENT"), 0);
-    leave_all(&f);
 }
 
 static void test_coordinator__a_replay_revives_nobody(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    run(&f, T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    run(f, T);
     for (uint64_t seq = 1; seq <= 12; seq++) {
-        struct coord_message message = beat("b", "i1", seq);
-        say(&f, a, &message);
-        run(&f, I);
+        say_beat(f, a, "b", "i1", seq, NULL);
+        run(f, I);
     }
-    run(&f, 2 * T);
+    run(f, 2 * T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_SILENT);
-    struct coord_message old = beat("b", "i1", 3);
-    say(&f, a, &old);
+    say_beat(f, a, "b", "i1", 3, NULL);
     assert_int_equal(status_of(a, "b"), COORD_PEER_SILENT);
     assert_int_equal(refused(a, COORD_REFUSED_OLD_SEQ), 1);
-    leave_all(&f);
 }
 
 static void test_coordinator__a_clock_that_is_set_back_kills_no_seed_peer(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    run(&f, T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    run(f, T);
     for (int64_t i = 0; i < 40; i++) {
         struct coord_message message = beat("b", NULL, 0);
         /* An hour back in the middle. */
         message.at_us = WALL + i * I * 1000 - (i >= 20 ? INT64_C(3600000000) : 0);
-        say(&f, a, &message);
-        run(&f, I);
+        say(f, a, &message);
+        run(f, I);
     }
     assert_int_equal(seen(a, "SILENT"), 0);
     struct coord_message copy = beat("b", NULL, 0);
     copy.at_us = WALL + 39 * I * 1000 - INT64_C(3600000000);
-    say(&f, a, &copy);
+    say(f, a, &copy);
     assert_int_equal(refused(a, COORD_REFUSED_OLD_TIME), 1);
-    leave_all(&f);
 }
 
 /* ---- incarnations ---- */
 
 static void test_coordinator__a_late_beat_of_the_old_one_harms_no_new_one(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    run(&f, T);
-    struct coord_message new = beat("b", "new", 1);
-    say(&f, a, &new);
-    struct coord_message old = beat("b", "old", 77);
-    say(&f, a, &old);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    run(f, T);
+    say_beat(f, a, "b", "new", 1, NULL);
+    say_beat(f, a, "b", "old", 77, NULL);
     for (uint64_t seq = 2; seq < 20; seq++) {
-        run(&f, I);
-        new = beat("b", "new", seq);
-        say(&f, a, &new);
+        run(f, I);
+        say_beat(f, a, "b", "new", seq, NULL);
     }
     assert_int_equal(status_of(a, "b"), COORD_PEER_HEALTHY);
     assert_int_equal(seen(a, "DUPLICATE"), 0);
     assert_int_equal(seen(a, "SILENT b"), 1); /* the old one */
-    leave_all(&f);
 }
 
 static void test_coordinator__two_that_both_go_on_are_a_duplicate(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    run(&f, T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    run(f, T);
     for (uint64_t seq = 1; seq < 20; seq++) {
-        struct coord_message one = beat("b", "one", seq);
-        struct coord_message two = beat("b", "two", seq);
-        say(&f, a, &one);
-        say(&f, a, &two);
-        run(&f, I);
+        say_beat(f, a, "b", "one", seq, NULL);
+        say_beat(f, a, "b", "two", seq, NULL);
+        run(f, I);
     }
     assert_int_equal(seen(a, "DUPLICATE_IDENTITY b"), 1);
-    leave_all(&f);
 }
 
 /* ---- leaving ---- */
 
 static void test_coordinator__leaving_is_in_each_beat_and_a_beat_without_withdraws(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, f.now + 4 * T, f.now);
-    run(&f, T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, f->now + 4 * T, f->now);
+    run(f, T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_LEAVING);
     assert_int_equal(seen(a, "LEAVING b"), 1);
-    coord_coordinator_withdraw(b->c, f.now);
-    run(&f, T);
+    coord_coordinator_withdraw(b->c, f->now);
+    run(f, T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_HEALTHY);
     assert_int_equal(seen(a, "WITHDREW b"), 1);
-    leave_all(&f);
 }
 
 static void test_coordinator__past_its_deadline_it_is_overrun_and_then_silent(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f.now + T, f.now);
-    run(&f, 3 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f->now + T, f->now);
+    run(f, 3 * T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_OVERRUN);
     assert_int_equal(seen(a, "OVERRUN b"), 1);
     crash(b);
-    run(&f, 2 * T);
+    run(f, 2 * T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_SILENT);
-    leave_all(&f);
 }
 
 static void test_coordinator__finished_is_the_last_word(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    lead(&f, a, 7);
-    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f.now + 60 * T, f.now);
-    run(&f, T);
-    coord_coordinator_finish(b->c, f.now);
-    run(&f, T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    elect(f, a, 7);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f->now + 60 * T, f->now);
+    run(f, T);
+    coord_coordinator_finish(b->c, f->now);
+    run(f, T);
     assert_true(coord_coordinator_finished(b->c));
     assert_int_equal(status_of(a, "b"), COORD_PEER_FINISHED);
     assert_int_equal(seen(a, "ORPHAN_UPDATED b/x finished"), 1);
-    assert_true(a->last.safe_after <= f.now);
-    struct coord_message late = beat("b", "ignored", 1);
-    late.incarnation = coord_text("64646464646464646464646464646464", 32);
-    late.seq = 1000;
-    say(&f, a, &late);
+    assert_true(a->last.safe_after <= f->now);
+    say_beat(f, a, "b", "64646464646464646464646464646464", 1000, NULL);
     assert_int_equal(refused(a, COORD_REFUSED_AFTER_FINISHED), 1);
-    leave_all(&f);
 }
 
 static void test_coordinator__a_notice_for_us_from_somebody_else_is_an_order(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", "x");
-    run(&f, T);
-    struct coord_message order = {.type = COORD_MESSAGE_SHUTDOWN};
-    order.instance_id = coord_text("a", 1);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", "x");
+    run(f, T);
     /* The clock of the sender is wrong by an hour: only the difference counts. */
-    order.at_us = WALL + INT64_C(3600000000);
-    order.completion_us = order.at_us + 5000 * INT64_C(1000);
-    say(&f, a, &order);
+    const struct coord_message order = order_for("a", WALL + INT64_C(3600000000), 5000);
+    say(f, a, &order);
     assert_int_equal(seen(a, "ORDER"), 1);
-    assert_int_equal(a->order, f.now + 5000);
+    assert_int_equal(a->order, f->now + 5000);
     assert_false(coord_coordinator_is_leaving(a->c)); /* that is the host's to do */
-    leave_all(&f);
 }
 
 static void test_coordinator__an_order_without_incarnation_speaks_of_the_one_heard_last(
     void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    struct coord_message order = {.type = COORD_MESSAGE_SHUTDOWN, .at_us = WALL};
-    order.instance_id = coord_text("b", 1);
-    order.completion_us = WALL + 8000 * INT64_C(1000);
-    say(&f, a, &order);
-    say(&f, b, &order);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
+    const struct coord_message order = order_for("b", WALL, 8000);
+    say(f, a, &order);
+    say(f, b, &order);
     assert_int_equal(status_of(a, "b"), COORD_PEER_LEAVING);
     assert_int_equal(coord_coordinator_counts(a->c).peers, 1); /* no second b */
     assert_int_equal(seen(b, "ORDER"), 1);
-    leave_all(&f);
 }
 
 /* ---- limits and bad input ---- */
 
 static void test_coordinator__limits_are_refused_by_name(void **state)
 {
-    (void)state;
-    struct fleet f = {.now = START, .count = 1};
-    struct node *a = &f.node[0];
+    struct fleet *f = *state;
     struct coord_coordinator_config config = config_of("a", 1);
     config.peers_max = 3;
     config.incarnations_max = 2;
-    assert_int_equal(coord_coordinator_new(&config, f.now, &a->c, NULL), COORD_OK);
+    struct node *a = join_as(f, config);
     for (int i = 0; i < 3; i++) {
         char incarnation[] = "i0";
         incarnation[1] = (char)('0' + i);
-        struct coord_message message = beat("b", incarnation, 1);
-        say(&f, a, &message);
+        say_beat(f, a, "b", incarnation, 1, NULL);
     }
     assert_int_equal(refused(a, COORD_REFUSED_INCARNATIONS_FULL), 1);
-    struct coord_message c = beat("c", "i", 1);
-    struct coord_message d = beat("d", "i", 1);
-    say(&f, a, &c);
-    say(&f, a, &d);
+    say_beat(f, a, "c", "i", 1, NULL);
+    say_beat(f, a, "d", "i", 1, NULL);
     assert_int_equal(refused(a, COORD_REFUSED_PEERS_FULL), 1);
     assert_int_equal(coord_coordinator_counts(a->c).peers, 3);
     assert_int_equal(
-        coord_coordinator_handle(a->c, COORD_MESSAGE_HEARTBEAT, "\xdd\x01\0\0\0", 5, f.now),
+        coord_coordinator_handle(a->c, COORD_MESSAGE_HEARTBEAT, "\xdd\x01\0\0\0", 5, f->now),
         COORD_E_BAD_MESSAGE);
     assert_int_equal(coord_coordinator_counts(a->c).peers, 3);
-    leave_all(&f);
 }
 
 static void test_coordinator__the_dead_are_forgotten_after_ten_timeouts(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", NULL);
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", NULL);
+    run(f, 2 * T);
     crash(b);
-    run(&f, 5 * T);
+    run(f, 5 * T);
     assert_int_equal(coord_coordinator_counts(a->c).peers, 1);
-    run(&f, 10 * T);
+    run(f, 10 * T);
     assert_int_equal(coord_coordinator_counts(a->c).peers, 0);
     assert_int_equal(status_of(a, "b"), COORD_PEER_UNKNOWN);
-    leave_all(&f);
 }
 
 static void test_coordinator__a_peer_can_be_removed(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    join(&f, "b", "x");
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    join(f, "b", "x");
+    run(f, 2 * T);
     assert_true(coord_coordinator_remove_peer(a->c, "b", 1));
     assert_false(coord_coordinator_remove_peer(a->c, "b", 1));
     assert_int_equal(coord_coordinator_counts(a->c).healthy, 0);
-    run(&f, T);
+    run(f, T);
     assert_int_equal(coord_coordinator_counts(a->c).healthy, 1);
-    leave_all(&f);
 }
 
 /* ---- registered functions ---- */
@@ -383,9 +318,8 @@ static void count_event(void *ctx, const struct coord_event *event)
 
 static void test_coordinator__registered_functions_are_called_until_removed(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
     struct coord_dispatcher *dispatcher = NULL;
     static unsigned char bytes[512];
     size_t count = 0;
@@ -402,38 +336,38 @@ static void test_coordinator__registered_functions_are_called_until_removed(void
     assert_true(
         coord_dispatcher_remove(dispatcher, COORD_EVENT_PEER_APPEARED, count_event, &calls));
     assert_false(coord_dispatcher_remove(dispatcher, COORD_EVENT_PEER_SILENT, count_event, &calls));
-    assert_int_equal(coord_coordinator_handle(a->c, COORD_MESSAGE_HEARTBEAT, bytes, count, f.now),
+    assert_int_equal(coord_coordinator_handle(a->c, COORD_MESSAGE_HEARTBEAT, bytes, count, f->now),
                      COORD_OK);
-    assert_int_equal(coord_dispatcher_run(dispatcher, a->c, f.now), 1);
+    assert_int_equal(coord_dispatcher_run(dispatcher, a->c, f->now), 1);
     assert_int_equal(calls, 1);
     coord_dispatcher_free(dispatcher);
-    leave_all(&f);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_coordinator__##name, fleet_begin, fleet_end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coordinator__two_lost_beats_have_to_fit_into_the_timeout),
-        cmocka_unit_test(test_coordinator__a_death_is_told_once_and_the_return_too),
-        cmocka_unit_test(test_coordinator__nobody_dies_while_the_bus_is_down_or_at_its_return),
-        cmocka_unit_test(test_coordinator__the_echo_comes_before_the_others_and_nobody_dies),
-        cmocka_unit_test(test_coordinator__who_slept_starts_anew),
-        cmocka_unit_test(test_coordinator__an_observer_that_wakes_at_its_deadline_has_not_slept),
-        cmocka_unit_test(test_coordinator__an_observer_without_connection_judges_nobody),
-        cmocka_unit_test(test_coordinator__a_replay_revives_nobody),
-        cmocka_unit_test(test_coordinator__a_clock_that_is_set_back_kills_no_seed_peer),
-        cmocka_unit_test(test_coordinator__a_late_beat_of_the_old_one_harms_no_new_one),
-        cmocka_unit_test(test_coordinator__two_that_both_go_on_are_a_duplicate),
-        cmocka_unit_test(test_coordinator__leaving_is_in_each_beat_and_a_beat_without_withdraws),
-        cmocka_unit_test(test_coordinator__past_its_deadline_it_is_overrun_and_then_silent),
-        cmocka_unit_test(test_coordinator__finished_is_the_last_word),
-        cmocka_unit_test(test_coordinator__a_notice_for_us_from_somebody_else_is_an_order),
-        cmocka_unit_test(
-            test_coordinator__an_order_without_incarnation_speaks_of_the_one_heard_last),
-        cmocka_unit_test(test_coordinator__limits_are_refused_by_name),
-        cmocka_unit_test(test_coordinator__the_dead_are_forgotten_after_ten_timeouts),
-        cmocka_unit_test(test_coordinator__a_peer_can_be_removed),
-        cmocka_unit_test(test_coordinator__registered_functions_are_called_until_removed),
+        TEST(two_lost_beats_have_to_fit_into_the_timeout),
+        TEST(a_death_is_told_once_and_the_return_too),
+        TEST(nobody_dies_while_the_bus_is_down_or_at_its_return),
+        TEST(the_echo_comes_before_the_others_and_nobody_dies),
+        TEST(who_slept_starts_anew),
+        TEST(an_observer_that_wakes_at_its_deadline_has_not_slept),
+        TEST(an_observer_without_connection_judges_nobody),
+        TEST(a_replay_revives_nobody),
+        TEST(a_clock_that_is_set_back_kills_no_seed_peer),
+        TEST(a_late_beat_of_the_old_one_harms_no_new_one),
+        TEST(two_that_both_go_on_are_a_duplicate),
+        TEST(leaving_is_in_each_beat_and_a_beat_without_withdraws),
+        TEST(past_its_deadline_it_is_overrun_and_then_silent),
+        TEST(finished_is_the_last_word),
+        TEST(a_notice_for_us_from_somebody_else_is_an_order),
+        TEST(an_order_without_incarnation_speaks_of_the_one_heard_last),
+        TEST(limits_are_refused_by_name),
+        TEST(the_dead_are_forgotten_after_ten_timeouts),
+        TEST(a_peer_can_be_removed),
+        TEST(registered_functions_are_called_until_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,104 +6,92 @@
 
 static void test_coordinator_rules__deadlines_of_notices_do_not_start_anew(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    const coord_ms deadline = f.now + 4 * T;
-    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f.now);
-    run(&f, T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
+    const coord_ms deadline = f->now + 4 * T;
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f->now);
+    run(f, T);
     const uint64_t before = coord_coordinator_counts(a->c).anew;
-    f.now += 2 * T; /* all of us were stopped */
-    settle(&f);
+    f->now += 2 * T; /* all of us were stopped */
+    settle(f);
     assert_true(coord_coordinator_counts(a->c).anew > before);
-    run(&f, deadline - f.now - 1);
+    run(f, deadline - f->now - 1);
     assert_int_equal(seen(a, "OVERRUN b"), 0);
-    run(&f, 2);
+    run(f, 2);
     assert_int_equal(seen(a, "OVERRUN b"), 1);
-    leave_all(&f);
 }
 
 static void test_coordinator_rules__the_dead_are_kept_while_their_work_is_open(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    lead(&f, a, 7);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    elect(f, a, 7);
     crash(b);
-    run(&f, 30 * T);
+    run(f, 30 * T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_SILENT);
-    assert_int_equal(coord_coordinator_counts(a->c).orphans, 1);
-    join(&f, "c", "x");
-    run(&f, 2 * T);
-    assert_int_equal(coord_coordinator_counts(a->c).orphans, 0);
+    assert_int_equal(open_reports(a), 1);
+    join(f, "c", "x");
+    run(f, 2 * T);
+    assert_int_equal(open_reports(a), 0);
     assert_int_equal(status_of(a, "b"), COORD_PEER_UNKNOWN);
-    leave_all(&f);
 }
 
 static void test_coordinator_rules__the_last_word_is_repeated_until_it_comes_back(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f.now + 60 * T, f.now);
-    run(&f, I);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f->now + 60 * T, f->now);
+    run(f, I);
     b->mute = true; /* what it says is lost */
-    coord_coordinator_finish(b->c, f.now);
-    run(&f, T / 2);
+    coord_coordinator_finish(b->c, f->now);
+    run(f, T / 2);
     assert_false(coord_coordinator_finished(b->c));
     assert_int_equal(status_of(a, "b"), COORD_PEER_LEAVING);
     b->mute = false;
-    run(&f, 2 * I);
+    run(f, 2 * I);
     assert_true(coord_coordinator_finished(b->c));
     assert_int_equal(status_of(a, "b"), COORD_PEER_FINISHED);
     assert_int_equal(seen(a, "FINISHED b"), 1);
-    leave_all(&f);
 }
 
 static void test_coordinator_rules__no_last_word_when_the_deadline_won(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f.now + T, f.now);
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    run(f, 2 * T);
+    coord_coordinator_leave(b->c, COORD_INTENT_GRACEFUL, f->now + T, f->now);
+    run(f, 2 * T);
     assert_int_equal(status_of(a, "b"), COORD_PEER_OVERRUN);
-    coord_coordinator_finish(b->c, f.now);
-    run(&f, T / 2);
+    coord_coordinator_finish(b->c, f->now);
+    run(f, T / 2);
     assert_true(coord_coordinator_finished(b->c));
     assert_int_equal(seen(a, "FINISHED b"), 0);
-    leave_all(&f);
 }
 
 /* The wall clocks are ten minutes wrong, one each way: no instant of a report moves. */
 static void test_coordinator_rules__a_wrong_wall_clock_moves_no_report(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    struct node *o = join(&f, "o", NULL);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    struct node *o = join(f, "o", NULL);
     a->skew_us = INT64_C(600000000);
     b->skew_us = INT64_C(-600000000);
-    run(&f, 2 * T);
-    lead(&f, a, 7);
-    const coord_ms deadline = f.now + 5 * T;
-    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f.now);
-    run(&f, T);
+    elect(f, a, 7);
+    const coord_ms deadline = f->now + 5 * T;
+    coord_coordinator_leave(b->c, COORD_INTENT_PREEMPTION, deadline, f->now);
+    run(f, T);
     assert_int_equal(seen(o, "ORPHAN_OPENED b/x draining"), 1);
     assert_int_equal(a->last.deadline, deadline);
     assert_int_equal(o->last.deadline, deadline);
     assert_int_equal(o->last.safe_after, deadline + T);
     assert_int_equal(o->last.since, a->last.since);
-    leave_all(&f);
 }
 
 static coord_ms listed(const struct node *node)
@@ -117,32 +105,29 @@ static coord_ms listed(const struct node *node)
 /* A consumer acts only on what the present leader listed within the last T. */
 static void test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    struct node *o = join(&f, "o", NULL);
-    run(&f, 2 * T);
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    struct node *o = join(f, "o", NULL);
+    run(f, 2 * T);
     crash(b);
-    run(&f, 2 * T);
+    run(f, 2 * T);
     assert_int_equal(listed(o), 0); /* it sees it by itself, and nobody leads */
-    lead(&f, a, 7);
-    run(&f, 5 * T);
-    assert_true(f.now - listed(a) <= T);
-    assert_true(f.now - listed(o) <= T);
-    const coord_ms last = f.now;
+    lead(f, a, 7);
+    run(f, 5 * T);
+    assert_true(f->now - listed(a) <= T);
+    assert_true(f->now - listed(o) <= T);
+    const coord_ms last = f->now;
     crash(a);
-    run(&f, 5 * T);
+    run(f, 5 * T);
     assert_true(listed(o) <= last);
-    leave_all(&f);
 }
 
 /* Somebody still holds a report that was resolved, and asks. */
 static void test_coordinator_rules__a_hint_of_what_was_resolved_is_answered(void **state)
 {
-    (void)state;
+    struct fleet *f = *state;
     static unsigned char list[1024];
-    struct fleet f = {0};
     struct coord_writer writer;
     struct coord_report_wire wire = {.since_us = WALL, .safe_after_us = WALL};
     struct coord_message hint = {.type = COORD_MESSAGE_ORPHANS,
@@ -151,14 +136,13 @@ static void test_coordinator_rules__a_hint_of_what_was_resolved_is_answered(void
                                  .at_us = WALL,
                                  .sent_at_us = WALL};
     size_t bytes = 0;
-    struct node *a = join(&f, "a", NULL);
-    struct node *b = join(&f, "b", "x");
-    run(&f, 2 * T);
-    lead(&f, a, 7);
+    struct node *a = join(f, "a", NULL);
+    struct node *b = join(f, "b", "x");
+    elect(f, a, 7);
     crash(b);
-    run(&f, 2 * T);
-    join(&f, "c", "x");
-    run(&f, T);
+    run(f, 2 * T);
+    join(f, "c", "x");
+    run(f, T);
     assert_int_equal(seen(a, "RESOLVED b/x"), 1);
     const uint64_t before = a->last.seq;
     memcpy(wire.id, a->last.report_id, sizeof wire.id);
@@ -171,78 +155,50 @@ static void test_coordinator_rules__a_hint_of_what_was_resolved_is_answered(void
     assert_int_equal(coord_writer_finish(&writer, &bytes), COORD_OK);
     assert_int_equal(coord_view(list, bytes, &hint.reports), COORD_FAULT_NONE);
     hint.instance_id = coord_text("o", 1);
-    say(&f, a, &hint);
-    run(&f, 1);
+    say(f, a, &hint);
+    run(f, 1);
     assert_int_equal(seen(a, "RESOLVED b/x"), 2);
     assert_int_equal(a->last.seq, before + 1);
-    assert_int_equal(coord_coordinator_counts(a->c).orphans, 0);
-    leave_all(&f);
+    assert_int_equal(open_reports(a), 0);
 }
 
 /* ---- limits ---- */
 
-static struct coord_message beat_of(const char *id, uint64_t seq, const char *subscription,
-                                    void *buffer, size_t room)
-{
-    struct coord_message message = beat(id, "i", seq);
-    assert_int_equal(coord_texts(&subscription, 1, buffer, room, &message.subscriptions), COORD_OK);
-    return message;
-}
-
 static void test_coordinator_rules__names_beyond_the_limit_are_refused_and_the_peer_lives(
     void **state)
 {
-    (void)state;
-    struct fleet f = {.now = START, .count = 1};
-    struct node *o = &f.node[0];
-    unsigned char buffer[64];
+    struct fleet *f = *state;
     struct coord_coordinator_config config = config_of("o", 9);
-    config.observer = true;
     config.subscriptions_max = 1;
-    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
-    coord_coordinator_connected(o->c, true, f.now);
-    struct coord_message b = beat_of("b", 1, "x", buffer, sizeof buffer);
-    say(&f, o, &b);
-    b = beat_of("b", 2, "y", buffer, sizeof buffer);
-    say(&f, o, &b);
+    struct node *o = observe(f, config);
+    say_beat(f, o, "b", "i", 1, "x");
+    say_beat(f, o, "b", "i", 2, "y");
     assert_int_equal(refused(o, COORD_REFUSED_SUBSCRIPTIONS_FULL), 1);
     assert_int_equal(status_of(o, "b"), COORD_PEER_HEALTHY);
     const char *name = NULL;
     size_t bytes = 0;
     assert_true(coord_coordinator_subscription(o->c, "b", 1, 0, &name, &bytes));
     assert_memory_equal(name, "x", 1); /* the last one that could be kept */
-    leave_all(&f);
 }
 
 static void test_coordinator_rules__a_resolved_report_makes_way_for_an_open_one(void **state)
 {
-    (void)state;
-    struct fleet f = {.now = START, .count = 1};
-    struct node *o = &f.node[0];
-    unsigned char buffer[64];
+    struct fleet *f = *state;
     struct coord_coordinator_config config = config_of("o", 9);
-    config.observer = true;
     config.reports_max = 1;
-    assert_int_equal(coord_coordinator_new(&config, f.now, &o->c, NULL), COORD_OK);
-    coord_coordinator_connected(o->c, true, f.now);
-    struct coord_message b = beat_of("b", 1, "x", buffer, sizeof buffer);
-    say(&f, o, &b);
-    run(&f, T + I);
-    assert_int_equal(coord_coordinator_counts(o->c).orphans, 1);
-    b = beat_of("b", 2, "x", buffer, sizeof buffer);
-    say(&f, o, &b); /* back, and its report is resolved */
-    b = beat_of("c", 1, "y", buffer, sizeof buffer);
-    say(&f, o, &b);
-    b = beat_of("d", 1, "z", buffer, sizeof buffer);
-    say(&f, o, &b);
+    struct node *o = observe(f, config);
+    say_beat(f, o, "b", "i", 1, "x");
+    run(f, T + I);
+    assert_int_equal(open_reports(o), 1);
+    say_beat(f, o, "b", "i", 2, "x"); /* back, and its report is resolved */
+    say_beat(f, o, "c", "i", 1, "y");
+    say_beat(f, o, "d", "i", 1, "z");
     for (uint64_t seq = 3; seq < 12; seq++) { /* b stays, the others do not */
-        b = beat_of("b", seq, "x", buffer, sizeof buffer);
-        say(&f, o, &b);
-        run(&f, I);
+        say_beat(f, o, "b", "i", seq, "x");
+        run(f, I);
     }
-    assert_int_equal(coord_coordinator_counts(o->c).orphans, 1);
+    assert_int_equal(open_reports(o), 1);
     assert_int_equal(refused(o, COORD_REFUSED_REPORTS_FULL), 1); /* for one there was room */
-    leave_all(&f);
 }
 
 /* ---- handing leadership over ---- */
@@ -272,42 +228,43 @@ static enum coord_err release_it(void *ctx)
 
 static void test_coordinator_rules__only_who_leads_at_that_instant_hands_over(void **state)
 {
-    (void)state;
-    struct fleet f = {0};
+    struct fleet *f = *state;
     struct lead_of of = {.renews = COORD_OK, .leads = true};
     const struct coord_leadership leadership = {
         .renew = renew_it, .is_leader = leads_it, .release = release_it, .ctx = &of};
-    struct node *a = join(&f, "a", NULL);
-    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now), COORD_E_NOT_LEADER);
-    coord_coordinator_lead(a->c, true, 7, f.now + T, f.now);
+    struct node *a = join(f, "a", NULL);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f->now), COORD_E_NOT_LEADER);
+    coord_coordinator_lead(a->c, true, 7, f->now + T, f->now);
     of.renews = COORD_E_UNREACHABLE;
-    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now), COORD_E_NOT_LEADER);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f->now), COORD_E_NOT_LEADER);
     of.renews = COORD_OK;
     of.leads = false;
-    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now), COORD_E_NOT_LEADER);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f->now), COORD_E_NOT_LEADER);
     of.leads = true;
-    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now + T), COORD_E_NOT_LEADER);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f->now + T),
+                     COORD_E_NOT_LEADER);
     assert_int_equal(of.released, 0);
-    coord_coordinator_lead(a->c, true, 7, f.now + 3 * T, f.now + T);
-    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f.now + T), COORD_OK);
+    coord_coordinator_lead(a->c, true, 7, f->now + 3 * T, f->now + T);
+    assert_int_equal(coord_coordinator_hand_over(a->c, &leadership, f->now + T), COORD_OK);
     assert_int_equal(of.released, 1);
-    leave_all(&f);
 }
+
+#define TEST(name) \
+    cmocka_unit_test_setup_teardown(test_coordinator_rules__##name, fleet_begin, fleet_end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coordinator_rules__deadlines_of_notices_do_not_start_anew),
-        cmocka_unit_test(test_coordinator_rules__the_dead_are_kept_while_their_work_is_open),
-        cmocka_unit_test(test_coordinator_rules__the_last_word_is_repeated_until_it_comes_back),
-        cmocka_unit_test(test_coordinator_rules__no_last_word_when_the_deadline_won),
-        cmocka_unit_test(test_coordinator_rules__a_wrong_wall_clock_moves_no_report),
-        cmocka_unit_test(test_coordinator_rules__an_orphan_shows_when_a_leader_listed_it),
-        cmocka_unit_test(test_coordinator_rules__a_hint_of_what_was_resolved_is_answered),
-        cmocka_unit_test(
-            test_coordinator_rules__names_beyond_the_limit_are_refused_and_the_peer_lives),
-        cmocka_unit_test(test_coordinator_rules__a_resolved_report_makes_way_for_an_open_one),
-        cmocka_unit_test(test_coordinator_rules__only_who_leads_at_that_instant_hands_over),
+        TEST(deadlines_of_notices_do_not_start_anew),
+        TEST(the_dead_are_kept_while_their_work_is_open),
+        TEST(the_last_word_is_repeated_until_it_comes_back),
+        TEST(no_last_word_when_the_deadline_won),
+        TEST(a_wrong_wall_clock_moves_no_report),
+        TEST(an_orphan_shows_when_a_leader_listed_it),
+        TEST(a_hint_of_what_was_resolved_is_answered),
+        TEST(names_beyond_the_limit_are_refused_and_the_peer_lives),
+        TEST(a_resolved_report_makes_way_for_an_open_one),
+        TEST(only_who_leads_at_that_instant_hands_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,7 @@ static struct scene *begin(void)
 {
     struct scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
+    s->fleet.now = START;
     s->a = join(&s->fleet, "a", "ledger");
     struct node *b = join(&s->fleet, "b", "orders");
     join(&s->fleet, "c", "mail");
