@@ -9,20 +9,6 @@
 
 static const char *const plenty[] = {"--ttl", "2s", NULL};
 
-static int set_up(void **state)
-{
-    static struct scene scene;
-    scene_open(&scene, "coord.ttl=1s");
-    *state = &scene;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scene_close(*state);
-    return 0;
-}
-
 struct pair {
     struct coordctl leader;
     struct coordctl rival;
@@ -146,8 +132,7 @@ static void test_run__killed_guardian_is_replaced_with_restart(void **state)
 {
     struct scene *scene = *state;
     struct coordctl leader;
-    static const char *const restart[] = {"--restart", "--ttl", "2s", NULL};
-    coordctl_run(scene, &leader, "first", "daemon", restart);
+    coordctl_run(scene, &leader, "first", "daemon", WORDS("--restart", "--ttl", "2s"));
     const uint64_t fence = work_wait(scene, 0, 2);
     const pid_t guardian = guardian_of(&leader);
     kill(guardian, SIGKILL);
@@ -182,8 +167,7 @@ static void stop_guardian(struct scene *scene, const char *work, unsigned proces
     char out[COORDCTL_TEXT];
     start_pair(scene, &pair, work, processes);
     kill(guardian_of(&pair.leader), SIGSTOP);
-    const char *const ask[] = {"step-down", "--elector", scene->uri, "--name", "jobs", NULL};
-    assert_int_equal(coordctl_call(scene, out, ask), 0);
+    assert_int_equal(coordctl_ask(scene, out, "step-down", NULL, NULL), 0);
     assert_int_equal(coordctl_wait(&pair.leader), 121);
     expect_takeover(scene, &pair);
     end_rival(scene, &pair);
@@ -213,7 +197,6 @@ static void test_run__term_is_held_until_the_work_of_a_killed_leader_is_gone(voi
     struct pair pair;
     struct coordctl third;
     static const char *const long_lease[] = {"--ttl", "1h", NULL};
-    static const char *const once[] = {"--ttl", "1h", "--wait", "0", NULL};
     coordctl_run(scene, &pair.leader, "first", "daemon", long_lease);
     pair.fence = work_wait(scene, 0, 2);
     const pid_t guardian = guardian_of(&pair.leader);
@@ -224,7 +207,7 @@ static void test_run__term_is_held_until_the_work_of_a_killed_leader_is_gone(voi
     wait_for_stop(guardian);
     kill(pair.leader.pid, SIGKILL);
     assert_int_equal(coordctl_wait(&pair.leader), 128 + SIGKILL);
-    coordctl_run(scene, &third, "third", "beat", once);
+    coordctl_run(scene, &third, "third", "beat", WORDS("--ttl", "1h", "--wait", "0"));
     assert_int_equal(coordctl_wait(&third), 124);
     assert_int_equal(kill(command, 0), 0);
     coordctl_run(scene, &pair.rival, "second", "beat", long_lease);
@@ -258,8 +241,7 @@ static void test_run__stopped_command_still_ends(void **state)
     const pid_t command = wait_for_child(guardian_of(&pair.leader));
     kill(command, SIGSTOP);
     wait_for_stop(command);
-    const char *const ask[] = {"step-down", "--elector", scene->uri, "--name", "jobs", NULL};
-    assert_int_equal(coordctl_call(scene, out, ask), 0);
+    assert_int_equal(coordctl_ask(scene, out, "step-down", NULL, NULL), 0);
     assert_int_equal(coordctl_wait(&pair.leader), 121);
     expect_takeover(scene, &pair);
     assert_true(work_got(scene, pair.fence, SIGTERM));
@@ -299,7 +281,7 @@ static void test_run__a_row_of_kills_never_overlaps(void **state)
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_run__killed_leader_takes_its_command_along),
         TEST(test_run__killed_leader_takes_a_deaf_command_along),

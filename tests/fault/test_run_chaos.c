@@ -45,11 +45,10 @@ static void let_time_pass(unsigned ms)
 
 static void start_member(struct fleet *fleet, unsigned i)
 {
-    static const char *const restart[] = {"--restart", NULL};
     static const char *const work[] = {"beat", "deaf", "daemon", "polite"};
     char id[16];
     snprintf(id, sizeof id, "m%u", fleet->started++);
-    coordctl_run(&fleet->scene, &fleet->members[i], id, work[draw(fleet, 4)], restart);
+    coordctl_run(&fleet->scene, &fleet->members[i], id, work[draw(fleet, 4)], WORDS("--restart"));
 }
 
 static int set_up(void **state)

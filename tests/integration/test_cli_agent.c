@@ -37,13 +37,12 @@ static void test_cli_agent__hands_assignments_to_a_command_one_by_one(void **sta
     char out[COORDCTL_TEXT];
     snprintf(hook, sizeof hook, "{ cat; echo \"$ASSIGNMENT_FENCE $ASSIGNMENT_PRIORITY\"; } >>'%s'",
              scene_path(&fleet->scene, "assigned", path));
-    const char *const rest[] = {"--on-assign", hook, NULL};
     const char *const first[] = {"--elector", fleet->scene.uri,  "--name", "jobs",       "--to",
                                  "w-1",       "--subscriptions", "orders", "--priority", "-2",
                                  NULL};
     const char *const second[] = {"--elector", fleet->scene.uri,  "--name", "jobs", "--to",
                                   "w-1",       "--subscriptions", "ledger", NULL};
-    fleet_start_agent(fleet, &agent, "w-1", rest);
+    fleet_start_agent(fleet, &agent, "w-1", WORDS("--on-assign", hook));
     wait_for_text(agent.err, "leading jobs, fence ");
     assert_int_equal(fleet_call(fleet, out, "assign", first), 0);
     assert_int_equal(fleet_call(fleet, out, "assign", second), 0);
@@ -65,10 +64,9 @@ static void test_cli_agent__a_hook_that_fails_is_told(void **state)
     struct fleet_calls *fleet = *state;
     struct coordctl agent;
     char out[COORDCTL_TEXT];
-    static const char *const rest[] = {"--on-assign", "exit 3", NULL};
     const char *const given[] = {"--elector", fleet->scene.uri,  "--name", "jobs", "--to",
                                  "w-1",       "--subscriptions", "orders", NULL};
-    fleet_start_agent(fleet, &agent, "w-1", rest);
+    fleet_start_agent(fleet, &agent, "w-1", WORDS("--on-assign", "exit 3"));
     wait_for_text(agent.err, "leading jobs, fence ");
     assert_int_equal(fleet_call(fleet, out, "assign", given), 0);
     wait_for_text(agent.err, "--on-assign ended with status 3");
@@ -142,17 +140,10 @@ static void test_cli_agent__a_command_is_told_to_end_and_its_status_counts(void 
     struct fleet_calls *fleet = *state;
     struct coordctl watch;
     struct coordctl agent;
-    static const char *const watched[] = {"--watch", NULL};
-    static const char *const rest[] = {
-        "--subscriptions",
-        "orders",
-        "--",
-        "sh",
-        "-c",
-        "trap 'exit 7' TERM; echo begun; while :; do sleep 0.05; done",
-        NULL};
-    fleet_start(fleet, &watch, "peers", watched);
-    fleet_start_agent(fleet, &agent, "w-1", rest);
+    fleet_start(fleet, &watch, "peers", WORDS("--watch"));
+    fleet_start_agent(fleet, &agent, "w-1",
+                      WORDS("--subscriptions", "orders", "--", "sh", "-c",
+                            "trap 'exit 7' TERM; echo begun; while :; do sleep 0.05; done"));
     wait_for_text(agent.out, "begun");
     wait_for_text(watch.out, "w-1 PEER_APPEARED");
     kill(agent.pid, SIGTERM);
@@ -165,12 +156,10 @@ static void test_cli_agent__a_command_that_ends_takes_it_along(void **state)
 {
     struct fleet_calls *fleet = *state;
     struct coordctl agent;
-    static const char *const fails[] = {"--", "sh", "-c", "exit 9", NULL};
-    static const char *const missing[] = {"--", "/nowhere/at/all", NULL};
-    fleet_start_agent(fleet, &agent, "w-1", fails);
+    fleet_start_agent(fleet, &agent, "w-1", WORDS("--", "sh", "-c", "exit 9"));
     assert_int_equal(coordctl_wait(&agent), 9);
     wait_for_text(agent.err, "health_failure");
-    fleet_start_agent(fleet, &agent, "w-1", missing);
+    fleet_start_agent(fleet, &agent, "w-1", WORDS("--", "/nowhere/at/all"));
     assert_int_equal(coordctl_wait(&agent), 127);
 }
 
@@ -196,8 +185,7 @@ static void test_cli_agent__a_command_dies_with_it(void **state)
     struct fleet_calls *fleet = *state;
     struct coordctl agent;
     char out[COORDCTL_TEXT];
-    static const char *const rest[] = {"--", "sh", "-c", "echo $$; exec sleep 60", NULL};
-    fleet_start_agent(fleet, &agent, "w-1", rest);
+    fleet_start_agent(fleet, &agent, "w-1", WORDS("--", "sh", "-c", "echo $$; exec sleep 60"));
     wait_for_text(agent.out, "\n");
     kill(agent.pid, SIGKILL);
     coordctl_wait(&agent);

@@ -9,29 +9,14 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static int set_up(void **state)
-{
-    static struct scene scene;
-    scene_open(&scene, "");
-    *state = &scene;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scene_close(*state);
-    return 0;
-}
-
 static void start_demo(const struct scene *scene, struct coordctl *demo, char *folder)
 {
     char variable[COORDCTL_PATH + 16];
-    static const char *const arguments[] = {"demo", NULL};
     scene_path(scene, "temporary", folder);
     assert_int_equal(mkdir(folder, 0700), 0);
     snprintf(variable, sizeof variable, "TMPDIR=%s", folder);
     const char *const environment[] = {variable, NULL};
-    coordctl_start_with(scene, demo, -1, environment, arguments);
+    coordctl_start_with(scene, demo, -1, environment, WORDS("demo"));
 }
 
 static void expect_empty(const char *path)
@@ -122,7 +107,7 @@ static void test_cli_demo__an_interrupt_of_the_fleet_leaves_nothing_behind(void 
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cli_demo__all_promises_hold),
         TEST(test_cli_demo__an_interrupt_leaves_nothing_behind),

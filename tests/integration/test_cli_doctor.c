@@ -1,86 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * tests/integration/test_cli_doctor.c - coordctl doctor: what it says of good and of bad servers.
  */
-#include "tests/support/coordctl.h"
-#include "tests/support/postgres_server.h"
-#include "tests/support/redis_server.h"
-#include "tests/support/support.h"
+#include "tests/integration/doctor.h"
 
 #include <hiredis/hiredis.h>
 #include <jansson.h>
 #include <unistd.h>
 
-struct place {
-    struct scene scene;
-    struct redis_server redis;
-    struct postgres_server postgres;
-};
-
-static struct place place;
-
-static int open_scene(void **state)
-{
-    (void)state;
-    memset(&place, 0, sizeof place);
-    scene_open(&place.scene, "");
-    return 0;
-}
-
-static int close_scene(void **state)
-{
-    (void)state;
-    if (place.redis.folder[0] != '\0') {
-        redis_server_stop(&place.redis);
-    }
-    if (place.postgres.folder[0] != '\0') {
-        postgres_server_stop(&place.postgres);
-    }
-    scene_close(&place.scene);
-    return 0;
-}
-
-static void start_redis(const char *const *options)
-{
-    redis_server_needed();
-    redis_server_start(&place.redis, options);
-}
-
 static int doctor(const char *uri, char out[COORDCTL_TEXT])
 {
-    const char *const arguments[] = {"doctor", "--elector", uri, "--ttl", "1s", NULL};
-    return coordctl_call(&place.scene, out, arguments);
-}
-
-/* The line of one check, "verdict name: value - why; cure: ...", or fails. */
-static const char *line_of(const char *out, const char *verdict, const char *name)
-{
-    static char line[1024];
-    char head[128];
-    snprintf(head, sizeof head, "%-4s %s: ", verdict, name);
-    const char *at = strstr(out, head);
-    if (at == NULL || (at != out && at[-1] != '\n')) {
-        fail_msg("no line \"%s\" in:\n%s", head, out);
-    }
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-    return line;
-}
-
-static void expect(const char *out, const char *verdict, const char *name, const char *part)
-{
-    const char *line = line_of(out, verdict, name);
-    if (strstr(line, part) == NULL) {
-        fail_msg("no \"%s\" in: %s", part, line);
-    }
+    return coordctl_call(&place.scene, out, WORDS("doctor", "--elector", uri, "--ttl", "1s"));
 }
 
 /* ---------------------------------------------------------------- redis */
 
 static void test_cli_doctor__finds_a_good_redis_good_and_leaves_nothing(void **state)
 {
-    static const char *const options[] = {"--appendonly", "yes", NULL};
     char out[COORDCTL_TEXT];
     (void)state;
-    start_redis(options);
+    redis_server_start(&place.redis, WORDS("--appendonly", "yes"));
     assert_int_equal(doctor(place.redis.uri, out), 0);
     expect(out, "ok", "elector's rights", "granted");
     expect(out, "ok", "channel", "granted");
@@ -102,7 +40,7 @@ static void test_cli_doctor__knows_a_redis_by_each_of_its_schemes(void **state)
     char out[COORDCTL_TEXT];
     char uri[COORDCTL_PATH];
     (void)state;
-    start_redis(NULL);
+    redis_server_start(&place.redis, NULL);
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         snprintf(uri, sizeof uri, "%s://%s", schemes[i], place.redis.socket);
         assert_int_equal(doctor(uri, out), 0);
@@ -112,11 +50,10 @@ static void test_cli_doctor__knows_a_redis_by_each_of_its_schemes(void **state)
 
 static void test_cli_doctor__names_missing_rights_and_the_line_that_grants_them(void **state)
 {
-    static const char *const none[] = {NULL};
     char out[COORDCTL_TEXT];
     char uri[COORDCTL_PATH];
     (void)state;
-    start_redis(none);
+    redis_server_start(&place.redis, WORDS(NULL));
     redis_server_do(&place.redis, "ACL SETUSER few on >hunter2 ~jobs:* -@all +eval +evalsha +get "
                                   "+set +del +pexpire +pttl +time +info");
     snprintf(uri, sizeof uri, "redis+unix://few:hunter2@%s?coord.prefix=jobs", place.redis.socket);
@@ -138,11 +75,10 @@ static void test_cli_doctor__names_missing_rights_and_the_line_that_grants_them(
 
 static void test_cli_doctor__fails_a_redis_that_may_evict_or_takes_no_writes(void **state)
 {
-    static const char *const options[] = {"--maxmemory", "100mb", "--maxmemory-policy",
-                                          "allkeys-lru", NULL};
     char out[COORDCTL_TEXT];
     (void)state;
-    start_redis(options);
+    redis_server_start(&place.redis,
+                       WORDS("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"));
     assert_int_equal(doctor(place.redis.uri, out), 1);
     expect(out, "FAIL", "eviction", "allkeys-lru");
     expect(out, "FAIL", "eviction", "CONFIG SET maxmemory-policy noeviction");
@@ -172,7 +108,6 @@ static void test_cli_doctor__tells_what_a_postgres_lacks_until_init_has_run(void
 {
     char out[COORDCTL_TEXT];
     (void)state;
-    postgres_server_needed();
     postgres_server_start(&place.postgres, NULL);
     assert_int_equal(doctor(place.postgres.uri, out), 1);
     expect(out, "FAIL", "schema", "coordctl init --elector URI");
@@ -207,7 +142,6 @@ static void test_cli_doctor__says_what_a_postgres_has_against_a_login(void **sta
     char out[COORDCTL_TEXT];
     char uri[COORDCTL_PATH];
     (void)state;
-    postgres_server_needed();
     postgres_server_start(&place.postgres, NULL);
     snprintf(uri, sizeof uri, "postgresql://postgres@/absent?host=%s", place.postgres.folder);
     assert_int_equal(doctor(uri, out), 1);
@@ -231,7 +165,7 @@ static void test_cli_doctor__prints_one_object_a_line_for_programs(void **state)
     char *rest = NULL;
     bool timing = false;
     (void)state;
-    start_redis(NULL);
+    redis_server_start(&place.redis, NULL);
     const char *const arguments[] = {"doctor", "--elector", place.redis.uri, "--json", NULL};
     assert_int_equal(coordctl_call(&place.scene, out, arguments), 0);
     for (char *line = strtok_r(out, "\n", &rest); line != NULL;
@@ -281,7 +215,7 @@ static void test_cli_doctor__checks_the_host_where_there_is_no_server(void **sta
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(test_cli_doctor__##name, open_scene, close_scene)
+#define TEST(name) cmocka_unit_test_setup_teardown(test_cli_doctor__##name, open_place, close_place)
     const struct CMUnitTest tests[] = {
         TEST(finds_a_good_redis_good_and_leaves_nothing),
         TEST(knows_a_redis_by_each_of_its_schemes),

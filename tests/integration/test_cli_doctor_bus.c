@@ -2,63 +2,14 @@
  * tests/integration/test_cli_doctor_bus.c - coordctl doctor --bus: what it says of good and of bad
  * buses.
  */
-#include "tests/support/coordctl.h"
-#include "tests/support/postgres_server.h"
-#include "tests/support/redis_server.h"
-#include "tests/support/support.h"
+#include "tests/integration/doctor.h"
 
 #include <jansson.h>
 #include <sys/stat.h>
 
-struct place {
-    struct scene scene;
-    struct redis_server redis;
-    struct postgres_server postgres;
-};
-
-static struct place place;
-
-static int open_scene(void **state)
-{
-    (void)state;
-    memset(&place, 0, sizeof place);
-    scene_open(&place.scene, "");
-    return 0;
-}
-
-static int close_scene(void **state)
-{
-    (void)state;
-    if (place.redis.folder[0] != '\0') {
-        redis_server_stop(&place.redis);
-    }
-    if (place.postgres.folder[0] != '\0') {
-        postgres_server_stop(&place.postgres);
-    }
-    scene_close(&place.scene);
-    return 0;
-}
-
 static int doctor(const char *uri, const char *option, const char *value, char out[COORDCTL_TEXT])
 {
-    const char *const arguments[] = {"doctor", "--bus", uri, option, value, NULL};
-    return coordctl_call(&place.scene, out, arguments);
-}
-
-/* There is the line "verdict name: ", and it has that part. */
-static void expect(const char *out, const char *verdict, const char *name, const char *part)
-{
-    char head[128];
-    char line[1024];
-    snprintf(head, sizeof head, "%-4s %s: ", verdict, name);
-    const char *at = strstr(out, head);
-    if (at == NULL || (at != out && at[-1] != '\n')) {
-        fail_msg("no line \"%s\" in:\n%s", head, out);
-    }
-    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
-    if (strstr(line, part) == NULL) {
-        fail_msg("no \"%s\" in: %s", part, line);
-    }
+    return coordctl_call(&place.scene, out, WORDS("doctor", "--bus", uri, option, value));
 }
 
 /* How fast it is depends on the machine. */
@@ -92,12 +43,10 @@ static void test_cli_doctor_bus__needs_no_server_on_one_host(void **state)
 
 static void test_cli_doctor_bus__names_what_limits_a_redis(void **state)
 {
-    static const char *const none[] = {NULL};
     char out[COORDCTL_TEXT];
     char uri[COORDCTL_PATH];
     (void)state;
-    redis_server_needed();
-    redis_server_start(&place.redis, none);
+    redis_server_start(&place.redis, WORDS(NULL));
     assert_int_equal(doctor(place.redis.uri, NULL, NULL, out), 0);
     line_present(out, "echo");
     expect(out, "ok", "right to publish", "granted");
@@ -117,11 +66,9 @@ static void test_cli_doctor_bus__names_what_limits_a_redis(void **state)
 
 static void test_cli_doctor_bus__warns_of_a_redis_whose_memory_has_no_bound(void **state)
 {
-    static const char *const options[] = {"--client-output-buffer-limit", "pubsub 0 0 0", NULL};
     char out[COORDCTL_TEXT];
     (void)state;
-    redis_server_needed();
-    redis_server_start(&place.redis, options);
+    redis_server_start(&place.redis, WORDS("--client-output-buffer-limit", "pubsub 0 0 0"));
     assert_int_equal(doctor(place.redis.uri, NULL, NULL, out), 0);
     expect(out, "warn", "client-output-buffer-limit", "without a limit");
     expect(out, "warn", "client-output-buffer-limit", "pubsub 32mb 8mb 60");
@@ -131,7 +78,6 @@ static void test_cli_doctor_bus__looks_at_a_postgres(void **state)
 {
     char out[COORDCTL_TEXT];
     (void)state;
-    postgres_server_needed();
     postgres_server_start(&place.postgres, NULL);
     assert_int_equal(doctor(place.postgres.uri, NULL, NULL, out), 0);
     line_present(out, "echo");
@@ -156,13 +102,12 @@ static void test_cli_doctor_bus__a_flag_says_what_is_meant(void **state)
 {
     char elector[COORDCTL_PATH + 32];
     const char *const environment[] = {elector, "COORD_BUS=memory:", NULL};
-    const char *const both[] = {"doctor", NULL};
     const char *const one[] = {"doctor", "--bus", "memory:", NULL};
     char out[COORDCTL_TEXT];
     struct coordctl called;
     (void)state;
     snprintf(elector, sizeof elector, "COORD_ELECTOR=%s", place.scene.uri);
-    coordctl_start_with(&place.scene, &called, -1, environment, both);
+    coordctl_start_with(&place.scene, &called, -1, environment, WORDS("doctor"));
     assert_int_equal(coordctl_wait(&called), 0);
     coordctl_output(called.out, out);
     expect(out, "ok", "timing", "lease");
@@ -194,7 +139,7 @@ static void test_cli_doctor_bus__prints_one_object_a_line_for_programs(void **st
 int main(void)
 {
 #define TEST(name) \
-    cmocka_unit_test_setup_teardown(test_cli_doctor_bus__##name, open_scene, close_scene)
+    cmocka_unit_test_setup_teardown(test_cli_doctor_bus__##name, open_place, close_place)
     const struct CMUnitTest tests[] = {
         TEST(needs_no_server_on_one_host),
         TEST(names_what_limits_a_redis),

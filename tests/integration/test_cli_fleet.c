@@ -118,9 +118,8 @@ static void test_cli_peers__watch_prints_each_change(void **state)
     struct fleet *fleet = *state;
     struct coordctl watch;
     char out[COORDCTL_TEXT];
-    const char *const call[] = {"peers",     "--bus", fleet->bus, "--watch",
-                                "--timeout", "2s",    "--json",   NULL};
-    coordctl_start(&fleet->scene, &watch, call);
+    coordctl_start(&fleet->scene, &watch,
+                   WORDS("peers", "--bus", fleet->bus, "--watch", "--timeout", "2s", "--json"));
     struct coord_member *member = join(fleet, "w-1", "orders");
     wait_for_text(watch.out, "PEER_APPEARED");
     coord_member_close(member); /* without a word */
@@ -140,9 +139,8 @@ static void test_cli_peers__watch_reads_what_waits_before_it_calls_anybody_silen
     struct coordctl watch;
     char out[COORDCTL_TEXT];
     const struct timespec pause = {.tv_sec = 3, .tv_nsec = 200000000};
-    const char *const call[] = {"peers",  "--bus",     fleet->bus, "--watch",
-                                "--json", "--timeout", "3s",       NULL};
-    coordctl_start(&fleet->scene, &watch, call);
+    coordctl_start(&fleet->scene, &watch,
+                   WORDS("peers", "--bus", fleet->bus, "--watch", "--json", "--timeout", "3s"));
     join(fleet, "w-1", "orders");
     join(fleet, "w-2", "ledger");
     wait_for_text(watch.out, "w-1");
@@ -210,13 +208,12 @@ static void test_cli_announce__a_member_leaves(void **state)
     struct coord_agent_event left;
     struct coordctl watch;
     char out[COORDCTL_TEXT];
-    const char *const peers[] = {"peers", "--bus", fleet->bus, "--watch", NULL};
     const char *const call[] = {"announce", "--bus",           fleet->bus,      "--id",
                                 "w-1",      "--intent",        "preemption",    "--deadline",
                                 "15s",      "--metadata",      "reason=spot",   "--metadata",
                                 "zone=a=b", "--subscriptions", "orders,ledger", NULL};
     struct coord_member *member = join(fleet, "w-1", "orders");
-    coordctl_start(&fleet->scene, &watch, peers);
+    coordctl_start(&fleet->scene, &watch, WORDS("peers", "--bus", fleet->bus, "--watch"));
     wait_for_text(watch.out, "w-1 PEER_APPEARED");
     assert_int_equal(coordctl_call(&fleet->scene, out, call), 0);
     assert_string_equal(out, "w-1: told to leave, preemption, within 15 s\n");
@@ -278,8 +275,6 @@ static void test_cli_orphans__opened_listed_and_resolved(void **state)
     char path[COORDCTL_PATH];
     char hook[COORDCTL_PATH + 64];
     char out[COORDCTL_TEXT];
-    const char *const followed[] = {"orphans", "--bus",     fleet->bus, "--follow",
-                                    "--json",  "--timeout", "2s",       NULL};
     const char *const listed[] = {"orphans", "--bus", fleet->bus,  "--elector", fleet->scene.uri,
                                   "--name",  "jobs",  "--timeout", "2s",        "--cloudevents",
                                   NULL};
@@ -287,7 +282,8 @@ static void test_cli_orphans__opened_listed_and_resolved(void **state)
     snprintf(hook, sizeof hook, "echo $ORPHAN_KIND >>'%s'",
              scene_path(&fleet->scene, "hook", path));
     const char *const rest[] = {"--subscriptions", "ledger", "--on-orphan", hook, NULL};
-    coordctl_start(&fleet->scene, &follow, followed);
+    coordctl_start(&fleet->scene, &follow,
+                   WORDS("orphans", "--bus", fleet->bus, "--follow", "--json", "--timeout", "2s"));
     start_agent(fleet, &leader, "leader", rest);
     wait_for_text(leader.err, "leading jobs");
     struct coord_member *member = join(fleet, "w-1", "orders");
@@ -384,12 +380,10 @@ static void test_cli_fleet__help_tells_of_each_verb(void **state)
     struct fleet *fleet = *state;
     char all[COORDCTL_TEXT];
     char out[COORDCTL_TEXT];
-    static const char *const help[] = {"--help", NULL};
-    assert_int_equal(coordctl_call(&fleet->scene, all, help), 0);
+    assert_int_equal(coordctl_call(&fleet->scene, all, WORDS("--help")), 0);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        const char *const of_verb[] = {verbs[i], "--help", NULL};
         assert_non_null(strstr(all, verbs[i]));
-        assert_int_equal(coordctl_call(&fleet->scene, out, of_verb), 0);
+        assert_int_equal(coordctl_call(&fleet->scene, out, WORDS(verbs[i], "--help")), 0);
         assert_non_null(strstr(out, "--bus URI"));
         assert_non_null(strstr(out, "exit: "));
     }
@@ -402,9 +396,8 @@ static void test_cli_fleet__a_secret_of_a_bus_is_said_nowhere(void **state)
                                        "redis://u:hunter2@127.0.0.1:1/0?coord.bogus=x"};
     char out[COORDCTL_TEXT];
     for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
-        const char *const call[] = {"peers", "--bus", uris[i], "--for", "100ms", NULL};
         struct coordctl run;
-        coordctl_start(&fleet->scene, &run, call);
+        coordctl_start(&fleet->scene, &run, WORDS("peers", "--bus", uris[i], "--for", "100ms"));
         assert_int_not_equal(coordctl_wait(&run), 0);
         assert_string_equal(coordctl_output(run.out, out), "");
         coordctl_output(run.err, out);

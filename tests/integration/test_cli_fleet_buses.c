@@ -44,21 +44,17 @@ static void live_through_it(struct fleet_calls *fleet)
     struct coordctl worker;
     struct coordctl follow;
     char out[COORDCTL_TEXT];
-    static const char *const ledger[] = {"--subscriptions", "ledger", NULL};
-    static const char *const orders[] = {"--subscriptions", "orders", NULL};
-    static const char *const followed[] = {"--follow", "--json", NULL};
-    static const char *const listened[] = {"--for", "1500ms", "--json", NULL};
     static const char *const none[] = {NULL};
     const char *const assigned[] = {"--elector", fleet->scene.uri,  "--name",     "jobs", "--to",
                                     "w-1",       "--subscriptions", "audit,mail", NULL};
     static const char *const ordered[] = {"--id",       "leader", "--intent", "maintenance",
                                           "--deadline", "20s",    NULL};
-    fleet_start(fleet, &follow, "orphans", followed);
-    fleet_start_agent(fleet, &leader, "leader", ledger);
+    fleet_start(fleet, &follow, "orphans", WORDS("--follow", "--json"));
+    fleet_start_agent(fleet, &leader, "leader", WORDS("--subscriptions", "ledger"));
     wait_for_text(leader.err, "leading jobs");
-    fleet_start_agent(fleet, &worker, "w-1", orders);
+    fleet_start_agent(fleet, &worker, "w-1", WORDS("--subscriptions", "orders"));
     do { /* until the first heartbeat with its work came */
-        assert_true(fleet_call(fleet, out, "peers", listened) <= 1);
+        assert_true(fleet_call(fleet, out, "peers", WORDS("--for", "1500ms", "--json")) <= 1);
     } while (strstr(out, "orders") == NULL || strstr(out, "ledger") == NULL);
     assert_int_equal(fleet_call(fleet, out, "assign", assigned), 0);
     wait_for_text(worker.err, "assigned: mail, fence ");
@@ -121,17 +117,15 @@ static void test_cli_fleet_buses__who_has_another_prefix_is_not_heard(void **sta
     struct coordctl watch;
     struct coordctl agent;
     char out[COORDCTL_TEXT];
-    static const char *const watched[] = {"--watch", NULL};
     static const char *const none[] = {NULL};
     static const char *const ordered[] = {"--id", "w-1", "--intent", "graceful", NULL};
     static const char *const bad[] = {"--topic-prefix", "a b", "--for", "100ms", NULL};
     fleet->prefix = "jobs";
-    fleet_start(fleet, &watch, "peers", watched);
+    fleet_start(fleet, &watch, "peers", WORDS("--watch"));
     fleet_start_agent(fleet, &agent, "w-1", none);
     wait_for_text(watch.out, "w-1 PEER_APPEARED");
     fleet->prefix = NULL;
-    static const char *const listened[] = {"--for", "1s", NULL};
-    assert_int_equal(fleet_call(fleet, out, "peers", listened), 1);
+    assert_int_equal(fleet_call(fleet, out, "peers", WORDS("--for", "1s")), 1);
     assert_int_equal(fleet_call(fleet, out, "announce", ordered), 0); /* to nobody */
     assert_int_equal(fleet_call(fleet, out, "peers", bad), 2);
     fleet->prefix = "jobs";

@@ -77,11 +77,10 @@ static void test_cli_format__an_agent_speaks_json_where_that_is_asked_for(void *
 {
     struct listener *listener = *state;
     struct coordctl agent;
-    const char *const call[] = {
-        "agent", "--elector", listener->scene.uri, "--name", "jobs", "--bus", listener->uri,
-        "--id",  "w-1",       "--format",          "json",   NULL};
     hear(listener, COORD_MESSAGE_HEARTBEAT);
-    coordctl_start(&listener->scene, &agent, call);
+    coordctl_start(&listener->scene, &agent,
+                   WORDS("agent", "--elector", listener->scene.uri, "--name", "jobs", "--bus",
+                         listener->uri, "--id", "w-1", "--format", "json"));
     assert_int_equal(first_byte(listener), '{');
     kill(agent.pid, SIGTERM);
     assert_int_equal(coordctl_wait(&agent), 0);
@@ -115,24 +114,21 @@ static void test_cli_format__it_is_no_option_of_the_bus(void **state)
     char uri[COORDCTL_PATH + 32];
     char out[COORDCTL_TEXT];
     snprintf(uri, sizeof uri, "%s?coord.format=json", listener->uri);
-    const char *const call[] = {"announce", "--bus",    uri,        "--id",
-                                "w-1",      "--intent", "graceful", NULL};
-    coordctl_start(&listener->scene, &run, call);
+    coordctl_start(&listener->scene, &run,
+                   WORDS("announce", "--bus", uri, "--id", "w-1", "--intent", "graceful"));
     assert_int_equal(coordctl_wait(&run), 2);
     assert_non_null(strstr(coordctl_output(run.err, out), "no option coord.format: remove it"));
 }
 
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup_teardown(test_cli_format__##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_cli_format__a_notice_is_json_where_that_is_asked_for,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            test_cli_format__an_agent_speaks_json_where_that_is_asked_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cli_format__another_one_is_a_mistake, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_cli_format__it_is_no_option_of_the_bus, set_up,
-                                        tear_down),
+        TEST(a_notice_is_json_where_that_is_asked_for),
+        TEST(an_agent_speaks_json_where_that_is_asked_for),
+        TEST(another_one_is_a_mistake),
+        TEST(it_is_no_option_of_the_bus),
     };
+#undef TEST
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ static int tear_down(void **state)
 
 static int prepare(const char *uri, char out[COORDCTL_TEXT])
 {
-    const char *const arguments[] = {"init", "--elector", uri, NULL};
-    return coordctl_call(&scene, out, arguments);
+    return coordctl_call(&scene, out, WORDS("init", "--elector", uri));
 }
 
 static int clear(const char *takeover, char out[COORDCTL_TEXT])
@@ -104,10 +103,9 @@ static void test_cli_init__may_be_run_again_and_by_many_at_once(void **state)
 {
     struct coordctl all[8];
     char out[COORDCTL_TEXT];
-    const char *const arguments[] = {"init", "--elector", server.uri, NULL};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        coordctl_start(&scene, &all[i], arguments);
+        coordctl_start(&scene, &all[i], WORDS("init", "--elector", server.uri));
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         assert_int_equal(coordctl_wait(&all[i]), 0);
@@ -125,8 +123,7 @@ static void test_cli_init__says_who_may_where_it_may_not(void **state)
     (void)state;
     postgres_server_do(&server, "create role bare login");
     role_uri("bare", uri);
-    const char *const arguments[] = {"init", "--elector", uri, NULL};
-    coordctl_start(&scene, &run, arguments);
+    coordctl_start(&scene, &run, WORDS("init", "--elector", uri));
     assert_int_equal(coordctl_wait(&run), 125);
     assert_non_null(strstr(coordctl_output(run.err, out), "NO_RIGHT"));
     assert_non_null(strstr(out, "GRANT CREATE ON DATABASE"));
@@ -147,9 +144,8 @@ static void test_cli_init__changes_the_takeover_while_nobody_leads(void **state)
     assert_true(is_fast());
     assert_int_equal(clear(NULL, out), 0); /* what is not said stays */
     assert_true(is_fast());
-    const char *const other[] = {"run",  "--elector", server.uri, "--name",
-                                 "jobs", "--",        "true",     NULL};
-    coordctl_start(&scene, &run, other);
+    coordctl_start(&scene, &run,
+                   WORDS("run", "--elector", server.uri, "--name", "jobs", "--", "true"));
     assert_int_equal(coordctl_wait(&run), 125);
     assert_non_null(strstr(coordctl_output(run.err, out), "TAKEOVER_MISMATCH"));
     snprintf(scene.uri, sizeof scene.uri, "%.200s&coord.takeover=fast", server.uri);

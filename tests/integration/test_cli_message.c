@@ -12,20 +12,6 @@ enum {
     BYTES_MAX = COORD_MESSAGE_MAX + 2
 };
 
-static int set_up(void **state)
-{
-    static struct scene scene;
-    scene_open(&scene, "");
-    *state = &scene;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scene_close(*state);
-    return 0;
-}
-
 /* ---------------------------------------------------------------- calls */
 
 /* What one run left. */
@@ -222,9 +208,8 @@ static void test_cli_message__each_type_is_read_in_either_form(void **state)
 /* Its help has every type, in each of its names. */
 static void test_cli_message__help_names_the_types(void **state)
 {
-    static const char *const help[] = {"message", "--help", NULL};
     char out[COORDCTL_TEXT];
-    assert_int_equal(coordctl_call(*state, out, help), 0);
+    assert_int_equal(coordctl_call(*state, out, WORDS("message", "--help")), 0);
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
         assert_non_null(strstr(out, goldens[i].type));
     }
@@ -317,13 +302,12 @@ static void test_cli_message__too_much_is_refused(void **state)
 
 static void test_cli_message__what_cannot_be_read_is_no_broken_message(void **state)
 {
-    static const char *const arguments[] = {"message", "decode", "--type=heartbeat", NULL};
     const struct scene *scene = *state;
     struct coordctl run;
     char said[COORDCTL_TEXT];
     const int folder = open(scene->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(folder >= 0);
-    coordctl_start_with(scene, &run, folder, NULL, arguments);
+    coordctl_start_with(scene, &run, folder, NULL, WORDS("message", "decode", "--type=heartbeat"));
     close(folder);
     assert_int_equal(coordctl_wait(&run), 125);
     assert_non_null(strstr(coordctl_output(run.err, said), "standard input: "));
@@ -360,5 +344,5 @@ int main(void)
         TEST(a_mistake_on_the_command_line_is_usage),
     };
 #undef TEST
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, scene_set_up, scene_tear_down);
 }

@@ -85,12 +85,10 @@ static void test_cli_observer__hears_the_fleet_and_is_not_heard(void **state)
     char out[COORDCTL_TEXT];
     snprintf(hook, sizeof hook, "cat >>'%s'", scene_path(&fleet->scene, "reports", path));
     static const char *const none[] = {NULL};
-    static const char *const works[] = {"--subscriptions", "orders", NULL};
-    const char *const observes[] = {"--role", "observer", "--on-orphan", hook, NULL};
     fleet_start_agent(fleet, &leader, "w-0", none);
     wait_for_text(leader.err, "leading jobs, fence ");
-    fleet_start_agent(fleet, &observer, "o-1", observes);
-    fleet_start_agent(fleet, &worker, "w-1", works);
+    fleet_start_agent(fleet, &observer, "o-1", WORDS("--role", "observer", "--on-orphan", hook));
+    fleet_start_agent(fleet, &worker, "w-1", WORDS("--subscriptions", "orders"));
     wait_for_text(observer.err, "w-1");
     kill(worker.pid, SIGKILL);
     coordctl_wait(&worker);

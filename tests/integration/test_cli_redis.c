@@ -16,15 +16,13 @@ struct fleet {
 static int set_up(void **state)
 {
     static struct fleet fleet;
-    static const char *const options[] = {"--requirepass", "hunter2", NULL};
     char out[COORDCTL_TEXT];
     redis_server_needed();
     scene_open(&fleet.scene, "");
-    redis_server_start(&fleet.server, options);
+    redis_server_start(&fleet.server, WORDS("--requirepass", "hunter2"));
     snprintf(fleet.scene.uri, sizeof fleet.scene.uri, "redis+unix://:hunter2@%s?coord.ttl=1s",
              fleet.server.socket);
-    const char *const init[] = {"init", "--elector", fleet.scene.uri, "--name", "jobs", NULL};
-    assert_int_equal(coordctl_call(&fleet.scene, out, init), 0);
+    assert_int_equal(coordctl_ask(&fleet.scene, out, "init", NULL, NULL), 0);
     *state = &fleet;
     return 0;
 }
@@ -42,18 +40,15 @@ static void test_cli_redis__every_verb_works(void **state)
     const struct scene *scene = &((struct fleet *)*state)->scene;
     struct coordctl run;
     char out[COORDCTL_TEXT];
-    const char *const status[] = {"status", "--elector", scene->uri, "--name",
-                                  "jobs",   "--json",    NULL};
-    const char *const ask[] = {"step-down", "--elector", scene->uri, "--name", "jobs", NULL};
     coordctl_run(scene, &run, "first", "polite", NULL);
     const uint64_t fence = work_wait(scene, 0, 1);
-    assert_int_equal(coordctl_call(scene, out, status), 0);
+    assert_int_equal(coordctl_ask(scene, out, "status", "--json", NULL), 0);
     assert_non_null(strstr(out, "\"leader\":\"first\""));
     assert_non_null(strstr(out, "\"backend\":\"redis\""));
-    assert_int_equal(coordctl_call(scene, out, ask), 0);
+    assert_int_equal(coordctl_ask(scene, out, "step-down", NULL, NULL), 0);
     assert_int_equal(coordctl_wait(&run), 121);
     assert_true(work_got(scene, fence, SIGTERM));
-    assert_int_equal(coordctl_call(scene, out, status), 1);
+    assert_int_equal(coordctl_ask(scene, out, "status", "--json", NULL), 1);
 }
 
 static void test_cli_redis__a_socket_has_three_schemes(void **state)
@@ -137,9 +132,8 @@ static void test_cli_redis__an_unreachable_server_is_waited_for_and_said_once(vo
     struct fleet *fleet = *state;
     struct coordctl run;
     char out[COORDCTL_TEXT];
-    static const char *const shortly[] = {"--wait", "700ms", NULL};
     redis_server_end(&fleet->server);
-    coordctl_run(&fleet->scene, &run, "first", "exit", shortly);
+    coordctl_run(&fleet->scene, &run, "first", "exit", WORDS("--wait", "700ms"));
     assert_int_equal(coordctl_wait(&run), 125);
     assert_int_equal(times_in(coordctl_output(run.err, out), "waiting for jobs"), 1);
     coordctl_run(&fleet->scene, &run, "first", "exit", NULL);

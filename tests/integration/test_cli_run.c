@@ -10,20 +10,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static int set_up(void **state)
-{
-    static struct scene scene;
-    scene_open(&scene, "coord.ttl=1s");
-    *state = &scene;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scene_close(*state);
-    return 0;
-}
-
 /* `coordctl run OPTIONS -- sh -c SCRIPT`. */
 static void start_script(const struct scene *scene, struct coordctl *out, const char *option,
                          const char *script)
@@ -50,10 +36,7 @@ static int run_script(const struct scene *scene, const char *script)
 static int step_down(const struct scene *scene, const char *to)
 {
     char out[COORDCTL_TEXT];
-    const char *const ask[] = {"step-down", "--elector", scene->uri,
-                               "--name",    "jobs",      to != NULL ? "--to" : NULL,
-                               to,          NULL};
-    return coordctl_call(scene, out, ask);
+    return coordctl_ask(scene, out, "step-down", to != NULL ? "--to" : NULL, to);
 }
 
 /* ---------------------------------------------------------------- exit statuses */
@@ -83,13 +66,11 @@ static void test_cli_run__not_the_leader_in_time_is_124(void **state)
     const struct scene *scene = *state;
     struct coordctl leader;
     struct coordctl rival;
-    static const char *const once[] = {"--wait", "0", NULL};
-    static const char *const shortly[] = {"--wait=300ms", NULL};
     coordctl_run(scene, &leader, "first", "beat", NULL);
     work_wait(scene, 0, 1);
-    coordctl_run(scene, &rival, "second", "beat", once);
+    coordctl_run(scene, &rival, "second", "beat", WORDS("--wait", "0"));
     assert_int_equal(coordctl_wait(&rival), 124);
-    coordctl_run(scene, &rival, "second", "beat", shortly);
+    coordctl_run(scene, &rival, "second", "beat", WORDS("--wait=300ms"));
     assert_int_equal(coordctl_wait(&rival), 124);
     wait_for_text(rival.err, "first leads");
     assert_int_equal(atomic_load(&scene->work->count), 1);
@@ -99,8 +80,7 @@ static void test_cli_run__one_attempt_leads_when_nobody_does(void **state)
 {
     const struct scene *scene = *state;
     struct coordctl run;
-    static const char *const once[] = {"--wait", "0", NULL};
-    coordctl_run(scene, &run, "first", "exit", once);
+    coordctl_run(scene, &run, "first", "exit", WORDS("--wait", "0"));
     assert_int_equal(coordctl_wait(&run), 7);
 }
 
@@ -109,9 +89,8 @@ static void test_cli_run__a_refusal_at_the_start_is_125_at_once(void **state)
     const struct scene *scene = *state;
     struct coordctl run;
     /* procfs is no file system on which an election may lie. */
-    const char *const refused[] = {"run",  "--elector", "file:/proc", "--name",
-                                   "jobs", "--",        "true",       NULL};
-    coordctl_start(scene, &run, refused);
+    coordctl_start(scene, &run,
+                   WORDS("run", "--elector", "file:/proc", "--name", "jobs", "--", "true"));
     assert_int_equal(coordctl_wait(&run), 125);
 }
 
@@ -193,9 +172,8 @@ static void test_cli_run__the_terminal_stop_stops_the_command_alone(void **state
     kill(run.pid, SIGTSTP);
     wait_for_stop(command);
     char out[COORDCTL_TEXT];
-    const char *const status[] = {"status", "--elector", scene->uri, "--name", "jobs", NULL};
-    assert_int_equal(coordctl_call(scene, out, status), 0); /* it still renews */
-    kill(run.pid, SIGTERM);                                 /* pending for a stopped process */
+    assert_int_equal(coordctl_ask(scene, out, "status", NULL, NULL), 0); /* it still renews */
+    kill(run.pid, SIGTERM); /* pending for a stopped process */
     kill(run.pid, SIGCONT);
     assert_int_equal(coordctl_wait(&run), 128 + SIGTERM);
 }
@@ -211,15 +189,11 @@ static void test_cli_run__environment_names_the_term_and_hides_the_store(void **
     snprintf(elector, sizeof elector, "COORD_ELECTOR=%s", scene->uri);
     const char *const environment[] = {elector, "COORD_BUS=redis://:secret@h", "COORD_NAME=jobs",
                                        "COORD_ID=me and you", NULL};
-    const char *const arguments[] = {
-        "run",
-        "--",
-        "sh",
-        "-c",
-        "echo \"$COORD_LEADER_NAME|$COORD_LEADER_ID|$COORD_ELECTOR|$COORD_BUS|\"; "
-        "[ \"$COORD_FENCE\" -gt 0 ] && [ -p /dev/fd/$COORD_FD ] && echo fine; env",
-        NULL};
-    coordctl_start_with(scene, &run, -1, environment, arguments);
+    coordctl_start_with(
+        scene, &run, -1, environment,
+        WORDS("run", "--", "sh", "-c",
+              "echo \"$COORD_LEADER_NAME|$COORD_LEADER_ID|$COORD_ELECTOR|$COORD_BUS|\"; "
+              "[ \"$COORD_FENCE\" -gt 0 ] && [ -p /dev/fd/$COORD_FD ] && echo fine; env"));
     assert_int_equal(coordctl_wait(&run), 0);
     coordctl_output(run.out, out);
     assert_non_null(strstr(out, "jobs|me and you|||"));
@@ -232,11 +206,9 @@ static void test_cli_run__a_flag_wins_over_the_environment(void **state)
     const struct scene *scene = *state;
     struct coordctl run;
     const char *const environment[] = {"COORD_NAME=other", "COORD_ID=other", NULL};
-    const char *const arguments[] = {
-        "run", "--elector", scene->uri, "--name=jobs", "--id",
-        "me",  "--",        "sh",       "-c",          "echo $COORD_LEADER_NAME $COORD_LEADER_ID",
-        NULL};
-    coordctl_start_with(scene, &run, -1, environment, arguments);
+    coordctl_start_with(scene, &run, -1, environment,
+                        WORDS("run", "--elector", scene->uri, "--name=jobs", "--id", "me", "--",
+                              "sh", "-c", "echo $COORD_LEADER_NAME $COORD_LEADER_ID"));
     assert_int_equal(coordctl_wait(&run), 0);
     wait_for_text(run.out, "jobs me");
 }
@@ -249,12 +221,11 @@ static void test_cli_run__standard_input_is_given_only_when_asked(void **state)
     char out[COORDCTL_TEXT];
     int fd = open(scene_path(scene, "input", path), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "said\n", 5), 5);
-    const char *const without[] = {"run",  "--elector", scene->uri, "--name",
-                                   "jobs", "--",        "cat",      NULL};
     const char *const with[] = {"run",     "--elector", scene->uri, "--name", "jobs",
                                 "--stdin", "--",        "cat",      NULL};
     lseek(fd, 0, SEEK_SET);
-    coordctl_start_with(scene, &run, fd, NULL, without);
+    coordctl_start_with(scene, &run, fd, NULL,
+                        WORDS("run", "--elector", scene->uri, "--name", "jobs", "--", "cat"));
     assert_int_equal(coordctl_wait(&run), 0);
     assert_string_equal(coordctl_output(run.out, out), "");
     lseek(fd, 0, SEEK_SET);
@@ -332,8 +303,7 @@ static void test_cli_run__restart_runs_the_command_anew(void **state)
 {
     const struct scene *scene = *state;
     struct coordctl run;
-    static const char *const restart[] = {"--restart", NULL};
-    coordctl_run(scene, &run, "first", "polite", restart);
+    coordctl_run(scene, &run, "first", "polite", WORDS("--restart"));
     uint64_t fence = work_wait(scene, 0, 1);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(step_down(scene, NULL), 0);
@@ -348,8 +318,7 @@ static void test_cli_run__restart_ends_with_a_command_that_ends_by_itself(void *
 {
     const struct scene *scene = *state;
     struct coordctl run;
-    static const char *const restart[] = {"--restart", NULL};
-    coordctl_run(scene, &run, "first", "exit", restart);
+    coordctl_run(scene, &run, "first", "exit", WORDS("--restart"));
     assert_int_equal(coordctl_wait(&run), 7);
     assert_int_equal(atomic_load(&scene->work->count), 1);
 }
@@ -377,8 +346,7 @@ static void test_cli_run__a_new_folder_is_waited_out_and_says_so(void **state)
     char path[COORDCTL_PATH];
     char out[COORDCTL_TEXT];
     snprintf(uri, sizeof uri, "file:%s?coord.ttl=500ms", scene_path(scene, "new", path));
-    const char *const arguments[] = {"run", "--elector", uri, "--name", "jobs", "--", "true", NULL};
-    coordctl_start(scene, &run, arguments);
+    coordctl_start(scene, &run, WORDS("run", "--elector", uri, "--name", "jobs", "--", "true"));
     assert_int_equal(coordctl_wait(&run), 0);
     coordctl_output(run.err, out);
     assert_non_null(strstr(out, "taking over jobs"));
@@ -388,12 +356,11 @@ static void test_cli_run__a_new_folder_is_waited_out_and_says_so(void **state)
 /* A pipe that is full and that nobody reads, in the place where the next coordctl's talk goes. */
 static int full_pipe(const struct scene *scene)
 {
-    static const char *const version[] = {"--version", NULL};
     struct coordctl last;
     char path[COORDCTL_PATH];
     char name[32];
     char page[4096] = {0};
-    coordctl_start(scene, &last, version);
+    coordctl_start(scene, &last, WORDS("--version"));
     assert_int_equal(coordctl_wait(&last), 0);
     snprintf(name, sizeof name, "err.%lu", strtoul(strrchr(last.err, '.') + 1, NULL, 10) + 1);
     assert_int_equal(mkfifo(scene_path(scene, name, path), 0600), 0);
@@ -420,7 +387,7 @@ static void test_cli_run__talk_that_nobody_reads_stops_nothing(void **state)
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cli_run__status_of_the_command_is_passed_on),
         TEST(test_cli_run__what_cannot_be_executed_says_so),

@@ -8,28 +8,6 @@
 #include <jansson.h>
 #include <signal.h>
 
-static int set_up(void **state)
-{
-    static struct scene scene;
-    scene_open(&scene, "coord.ttl=1s");
-    *state = &scene;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scene_close(*state);
-    return 0;
-}
-
-static int call(const struct scene *scene, const char *verb, const char *option, const char *value,
-                char out[COORDCTL_TEXT])
-{
-    const char *const arguments[] = {verb,   "--elector", scene->uri, "--name",
-                                     "jobs", option,      value,      NULL};
-    return coordctl_call(scene, out, arguments);
-}
-
 /* The members stand in the promised order, and nothing else does. */
 static json_t *parse_line(const char *line, const char *const *members)
 {
@@ -76,9 +54,9 @@ static void test_cli_status__nobody_leads(void **state)
 {
     const struct scene *scene = *state;
     char out[COORDCTL_TEXT];
-    assert_int_equal(call(scene, "status", NULL, NULL, out), 1);
+    assert_int_equal(coordctl_ask(scene, out, "status", NULL, NULL), 1);
     assert_string_equal(out, "jobs: nobody leads\n");
-    assert_int_equal(call(scene, "status", "--json", NULL, out), 1);
+    assert_int_equal(coordctl_ask(scene, out, "status", "--json", NULL), 1);
     json_t *status = parse_status(out);
     assert_string_equal(text_of(status, "name"), "jobs");
     assert_string_equal(text_of(status, "backend"), "file");
@@ -98,9 +76,9 @@ static void test_cli_status__a_leader_with_fence_and_times(void **state)
     char out[COORDCTL_TEXT];
     coordctl_run(scene, &run, "first", "beat", NULL);
     const uint64_t fence = work_wait(scene, 0, 1);
-    assert_int_equal(call(scene, "status", NULL, NULL, out), 0);
+    assert_int_equal(coordctl_ask(scene, out, "status", NULL, NULL), 0);
     assert_non_null(strstr(out, "jobs: first leads, fence "));
-    assert_int_equal(call(scene, "status", "--json", NULL, out), 0);
+    assert_int_equal(coordctl_ask(scene, out, "status", "--json", NULL), 0);
     json_t *status = parse_status(out);
     assert_string_equal(text_of(status, "leader"), "first");
     assert_true((uint64_t)json_integer_value(json_object_get(status, "fence")) == fence);
@@ -122,9 +100,8 @@ static void test_cli_status__who_takes_over_does_not_lead(void **state)
     char path[COORDCTL_PATH];
     char out[COORDCTL_TEXT];
     snprintf(uri, sizeof uri, "file:%s?coord.ttl=20s", scene_path(scene, "new", path));
-    const char *const arguments[] = {"run",  "--elector", uri,  "--name", "jobs",
-                                     "--id", "heir",      "--", "true",   NULL};
-    coordctl_start(scene, &run, arguments);
+    coordctl_start(scene, &run,
+                   WORDS("run", "--elector", uri, "--name", "jobs", "--id", "heir", "--", "true"));
     wait_for_text(run.err, "taking over jobs");
     const char *const status[] = {"status", "--elector", uri, "--name", "jobs", "--json", NULL};
     assert_int_equal(coordctl_call(scene, out, status), 1);
@@ -142,13 +119,12 @@ static void test_cli_status__names_of_any_byte_stay_printable(void **state)
     struct coordctl run;
     char out[COORDCTL_TEXT];
     const char *const init[] = {"init", "--elector", scene->uri, "--name", "n\xff\"{", NULL};
-    const char *const arguments[] = {"run",      "--elector", scene->uri, "--name",
-                                     "n\xff\"{", "--id",      "a\x01/",   "--",
-                                     "sleep",    "60",        NULL};
     const char *const status[] = {"status",   "--elector", scene->uri, "--name",
                                   "n\xff\"{", "--json",    NULL};
     assert_int_equal(coordctl_call(scene, out, init), 0);
-    coordctl_start(scene, &run, arguments);
+    coordctl_start(scene, &run,
+                   WORDS("run", "--elector", scene->uri, "--name", "n\xff\"{", "--id", "a\x01/",
+                         "--", "sleep", "60"));
     wait_for_text(run.err, "leading n%ff\"%7b");
     assert_int_equal(coordctl_call(scene, out, status), 0);
     json_t *object = parse_status(out);
@@ -163,9 +139,8 @@ static void test_cli_status__watch_prints_each_change(void **state)
     struct coordctl watch;
     struct coordctl run;
     char out[COORDCTL_TEXT];
-    const char *const arguments[] = {"status", "--elector", scene->uri, "--name",
-                                     "jobs",   "--watch",   NULL};
-    coordctl_start(scene, &watch, arguments);
+    coordctl_start(scene, &watch,
+                   WORDS("status", "--elector", scene->uri, "--name", "jobs", "--watch"));
     wait_for_text(watch.out, "nobody leads");
     coordctl_run(scene, &run, "first", "beat", NULL);
     wait_for_text(watch.out, "first leads");
@@ -190,7 +165,7 @@ static json_t *parse_step_down(const char *line)
 static void test_cli_step_down__nobody_to_ask(void **state)
 {
     char out[COORDCTL_TEXT];
-    assert_int_equal(call(*state, "step-down", "--json", NULL, out), 1);
+    assert_int_equal(coordctl_ask(*state, out, "step-down", "--json", NULL), 1);
     json_t *object = parse_step_down(out);
     assert_true(is_null(object, "leader"));
     assert_true(json_is_false(json_object_get(object, "stepped_down")));
@@ -204,7 +179,7 @@ static void test_cli_step_down__names_who_stepped_down(void **state)
     char out[COORDCTL_TEXT];
     coordctl_run(scene, &run, "first", "beat", NULL);
     const uint64_t fence = work_wait(scene, 0, 1);
-    assert_int_equal(call(scene, "step-down", "--json", NULL, out), 0);
+    assert_int_equal(coordctl_ask(scene, out, "step-down", "--json", NULL), 0);
     json_t *object = parse_step_down(out);
     assert_string_equal(text_of(object, "leader"), "first");
     assert_true((uint64_t)json_integer_value(json_object_get(object, "fence")) == fence);
@@ -219,12 +194,11 @@ static void test_cli_step_down__who_does_not_listen_is_124(void **state)
     const struct scene *scene = *state;
     struct coordctl run;
     char out[COORDCTL_TEXT];
-    static const char *const long_lease[] = {"--ttl", "1h", NULL};
-    coordctl_run(scene, &run, "first", "beat", long_lease);
+    coordctl_run(scene, &run, "first", "beat", WORDS("--ttl", "1h"));
     work_wait(scene, 0, 1);
     kill(run.pid, SIGSTOP);
     wait_for_stop(run.pid);
-    assert_int_equal(call(scene, "step-down", "--wait", "100ms", out), 124);
+    assert_int_equal(coordctl_ask(scene, out, "step-down", "--wait", "100ms"), 124);
 }
 
 /* ---------------------------------------------------------------- init */
@@ -236,8 +210,8 @@ static void test_cli_init__is_refused_while_somebody_leads(void **state)
     char out[COORDCTL_TEXT];
     coordctl_run(scene, &run, "first", "beat", NULL);
     work_wait(scene, 0, 1);
-    assert_int_equal(call(scene, "init", NULL, NULL, out), 125);
-    assert_int_equal(call(scene, "status", NULL, NULL, out), 0);
+    assert_int_equal(coordctl_ask(scene, out, "init", NULL, NULL), 125);
+    assert_int_equal(coordctl_ask(scene, out, "status", NULL, NULL), 0);
 }
 
 /* To have it step down would be refused as well: nobody leads. */
@@ -250,10 +224,9 @@ static void test_cli_init__is_refused_while_somebody_takes_over(void **state)
     char path[COORDCTL_PATH];
     char out[COORDCTL_TEXT];
     snprintf(uri, sizeof uri, "file:%s?coord.ttl=1h", scene_path(scene, "new", path));
-    const char *const arguments[] = {"run",  "--elector", uri,  "--name", "jobs",
-                                     "--id", "heir",      "--", "true",   NULL};
     const char *const words[] = {"init", "--elector", uri, "--name", "jobs", NULL};
-    coordctl_start(scene, &run, arguments);
+    coordctl_start(scene, &run,
+                   WORDS("run", "--elector", uri, "--name", "jobs", "--id", "heir", "--", "true"));
     wait_for_text(run.err, "before the start spares the wait");
     coordctl_start(scene, &init, words);
     assert_int_equal(coordctl_wait(&init), 125);
@@ -275,19 +248,18 @@ static void test_cli_init__spares_the_wait(void **state)
     static const char *const members[] = {"name", "initialised", "backend", NULL};
     snprintf(uri, sizeof uri, "file:%s?coord.ttl=1h", scene_path(scene, "new", path));
     const char *const init[] = {"init", "--elector", uri, "--name", "jobs", "--json", NULL};
-    const char *const arguments[] = {"run", "--elector", uri, "--name", "jobs", "--", "true", NULL};
     assert_int_equal(coordctl_call(scene, out, init), 0);
     json_t *object = parse_line(out, members);
     assert_true(json_is_true(json_object_get(object, "initialised")));
     json_decref(object);
-    coordctl_start(scene, &run, arguments);
+    coordctl_start(scene, &run, WORDS("run", "--elector", uri, "--name", "jobs", "--", "true"));
     assert_int_equal(coordctl_wait(&run), 0); /* or the guard of an hour's lease fails it */
 }
 
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cli_status__nobody_leads),
         TEST(test_cli_status__a_leader_with_fence_and_times),

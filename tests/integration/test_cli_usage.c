@@ -8,20 +8,6 @@
 
 #include <signal.h>
 
-static int set_up(void **state)
-{
-    static struct scene scene;
-    scene_open(&scene, "coord.ttl=1s");
-    *state = &scene;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    scene_close(*state);
-    return 0;
-}
-
 static void check_help(const struct scene *scene, const char *const *arguments, const char *text)
 {
     struct coordctl coordctl;
@@ -61,11 +47,7 @@ static void check_mistake(const struct scene *scene, const char *cure, const cha
     assert_string_equal(strchr(out, '\n'), "\n");
 }
 
-#define MISTAKE(cure, ...)                                   \
-    do {                                                     \
-        const char *const arguments[] = {__VA_ARGS__, NULL}; \
-        check_mistake(scene, cure, arguments);               \
-    } while (0)
+#define MISTAKE(cure, ...) check_mistake(scene, cure, WORDS(__VA_ARGS__))
 
 static void test_cli__a_mistake_is_told_with_its_cure(void **state)
 {
@@ -138,10 +120,9 @@ static void test_cli__a_secret_is_seen_nowhere(void **state)
     char out[COORDCTL_TEXT];
     snprintf(uri, sizeof uri, "file:%s?coord.ttl=1h", scene_path(scene, "hunter2@h", path));
     snprintf(elector, sizeof elector, "--elector=%s", uri);
-    const char *const arguments[] = {"run", elector, "--name", "jobs", "--", "sleep", "60", NULL};
     const char *const init[] = {"init", "--elector", uri, "--name", "jobs", NULL};
     assert_int_equal(coordctl_call(scene, out, init), 0);
-    coordctl_start(scene, &run, arguments);
+    coordctl_start(scene, &run, WORDS("run", elector, "--name", "jobs", "--", "sleep", "60"));
     wait_for_text(run.err, "leading jobs");
     expect_unseen(run.pid, "cmdline", "hunter2");
     expect_unseen(guardian_of(&run), "cmdline", "hunter2");
@@ -187,26 +168,21 @@ static void expect_no_secret_said(const struct scene *scene, const char *const *
 
 static void test_cli__a_secret_is_not_said_in_errors(void **state)
 {
-    static const char *const misplaced[] = {"run", "redis://u:hunter2@h/0", "--", "true", NULL};
-    static const char *const verb[] = {"redis://u:hunter2@h/0", NULL};
-    static const char *const scheme[] = {"status", "--elector", "what://u:hunter2@h/0",
-                                         "--name", "jobs",      NULL};
-    static const char *const broken[] = {"status", "--elector", "redis://u:hunter2@h:port:/%zz",
-                                         "--name", "jobs",      NULL};
-    static const char *const option[] = {
-        "status", "--elector", "redis://u:hunter2@127.0.0.1:1/0?coord.ttl=x",
-        "--name", "jobs",      NULL};
-    expect_no_secret_said(*state, misplaced);
-    expect_no_secret_said(*state, verb);
-    expect_no_secret_said(*state, scheme);
-    expect_no_secret_said(*state, broken);
-    expect_no_secret_said(*state, option);
+    expect_no_secret_said(*state, WORDS("run", "redis://u:hunter2@h/0", "--", "true"));
+    expect_no_secret_said(*state, WORDS("redis://u:hunter2@h/0"));
+    expect_no_secret_said(*state,
+                          WORDS("status", "--elector", "what://u:hunter2@h/0", "--name", "jobs"));
+    expect_no_secret_said(
+        *state, WORDS("status", "--elector", "redis://u:hunter2@h:port:/%zz", "--name", "jobs"));
+    expect_no_secret_said(*state,
+                          WORDS("status", "--elector",
+                                "redis://u:hunter2@127.0.0.1:1/0?coord.ttl=x", "--name", "jobs"));
 }
 
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, scene_set_up, scene_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_cli__help_and_version_go_to_standard_output),
         TEST(test_cli__a_mistake_is_told_with_its_cure),

@@ -42,8 +42,7 @@ void scene_open(struct scene *scene, const char *options)
     assert_ptr_not_equal(scene->work, MAP_FAILED);
     close(fd);
     char out[COORDCTL_TEXT];
-    const char *const init[] = {"init", "--elector", scene->uri, "--name", "jobs", NULL};
-    assert_int_equal(coordctl_call(scene, out, init), 0);
+    assert_int_equal(coordctl_ask(scene, out, "init", NULL, NULL), 0);
 }
 
 /* Whatever a failed test left: it comes to us, as the subreaper, level by level. */
@@ -55,6 +54,20 @@ void scene_close(struct scene *scene)
     }
     munmap(scene->work, sizeof *scene->work);
     scratch_remove(scene->folder);
+}
+
+int scene_set_up(void **state)
+{
+    static struct scene scene;
+    scene_open(&scene, "coord.ttl=1s");
+    *state = &scene;
+    return 0;
+}
+
+int scene_tear_down(void **state)
+{
+    scene_close(*state);
+    return 0;
 }
 
 /* ---------------------------------------------------------------- coordctl */
@@ -145,6 +158,13 @@ int coordctl_call(const struct scene *scene, char out[COORDCTL_TEXT], const char
     const int status = coordctl_wait(&coordctl);
     coordctl_output(coordctl.out, out);
     return status;
+}
+
+int coordctl_ask(const struct scene *scene, char out[COORDCTL_TEXT], const char *verb,
+                 const char *option, const char *value)
+{
+    return coordctl_call(scene, out,
+                         WORDS(verb, "--elector", scene->uri, "--name", "jobs", option, value));
 }
 
 const char *coordctl_output(const char *path, char out[COORDCTL_TEXT])

@@ -46,6 +46,9 @@ struct work_log {
     struct work_beat beats[WORK_BEATS];
 };
 
+/** Arguments for what follows. */
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 /* ---- scenes; setup and teardown of cmocka are made of these ---- */
 
 /** @param options  what follows the URI, such as "coord.ttl=1s". With a clear record: no wait. */
@@ -53,6 +56,10 @@ void scene_open(struct scene *scene, const char *options);
 
 /** Ends and reaps every process below this one, and removes the folder. */
 void scene_close(struct scene *scene);
+
+/** Setup and teardown where that is all: the state is a scene with coord.ttl=1s. */
+int scene_set_up(void **state);
+int scene_tear_down(void **state);
 
 /** A path in the folder. @return out. */
 const char *scene_path(const struct scene *scene, const char *name, char out[COORDCTL_PATH]);
@@ -75,6 +82,10 @@ int coordctl_wait(struct coordctl *coordctl);
 
 /** Start, wait, and give back what it printed. @return the exit status. */
 int coordctl_call(const struct scene *scene, char out[COORDCTL_TEXT], const char *const *arguments);
+
+/** The same for a verb about the scene's election. @param option  and its value may be NULL. */
+int coordctl_ask(const struct scene *scene, char out[COORDCTL_TEXT], const char *verb,
+                 const char *option, const char *value);
 
 /** What it has printed so far. @return out. */
 const char *coordctl_output(const char *path, char out[COORDCTL_TEXT]);

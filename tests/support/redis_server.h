@@ -38,8 +38,8 @@ void redis_server_needed(void);
  * Start one and wait until it answers. With NULL options the server that COORD_TEST_REDIS names
  * (redis+unix://PATH or a path) is used instead, if set: such a test uses names of its own only.
  *
- * @param options  pairs such as "--appendonly", "yes", NULL; static; may be NULL. "--port", "auto"
- *                 opens a free loopback port as well, and "--tls-port", "auto" one for TLS.
+ * @param options  pairs of literals such as "--appendonly", "yes", NULL; may be NULL. "--port",
+ *                 "auto" opens a free loopback port as well, and "--tls-port", "auto" one for TLS.
  */
 void redis_server_start(struct redis_server *server, const char *const *options);
 
