@@ -69,16 +69,16 @@ static void test_cli_redis__work_of_a_lost_leader_is_gone_before_the_next(void *
 {
     const struct scene *scene = &((struct fleet *)*state)->scene;
     static const int ends[] = {SIGKILL, SIGSTOP};
+    uint64_t last = 0; /* fence */
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct coordctl leader;
         struct coordctl rival;
-        const unsigned before = atomic_load(&scene->work->count);
         coordctl_run(scene, &leader, "first", "daemon", NULL);
-        const uint64_t fence = work_wait(scene, 0, before + 2);
+        const uint64_t fence = work_wait(scene, last, 2);
         coordctl_run(scene, &rival, "second", "daemon", NULL);
         wait_for_text(rival.err, "waiting for jobs");
         kill(leader.pid, ends[i]);
-        work_wait(scene, fence, 1);
+        last = work_wait(scene, fence, 1);
         work_wait_gone(scene, fence);
         work_check(scene);
         kill(rival.pid, SIGTERM);
