@@ -22,6 +22,12 @@ enum {
 
 /* ---------------------------------------------------------------- open */
 
+/* What helps against an errno; where nothing special does, `otherwise`. */
+static const char *cure(int why, const char *otherwise)
+{
+    return why == EMFILE || why == ENFILE ? "raise the limit of open files" : otherwise;
+}
+
 static enum coord_err look(const struct coord__local_folder *folder, int fd,
                            struct coord_error *error)
 {
@@ -57,8 +63,8 @@ enum coord_err coord__local_folder_open(struct coord__local_folder *folder,
     const int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return coord_error_set(error, errno == EACCES ? COORD_E_NO_RIGHT : COORD_E_SYSTEM,
-                               "the folder %.200s cannot be opened (%s): name another",
-                               folder->path, strerror(errno));
+                               "the folder %.160s cannot be opened (%s): %s", folder->path,
+                               strerror(errno), cure(errno, "name another"));
     }
     const enum coord_err rc = look(folder, fd, error);
     if (rc != COORD_OK) {
@@ -170,9 +176,8 @@ int coord__local_bind(const struct coord__local_folder *folder, char *out_name,
         close(fd);
     }
     coord_error_set(error, why == ENOSPC || why == EDQUOT ? COORD_E_NO_SPACE : COORD_E_SYSTEM,
-                    "no socket can be made in the folder %.160s (%s): is there room, and may "
-                    "sockets be made there?",
-                    folder->path, strerror(why));
+                    "no socket can be made in the folder %.160s (%s): %s", folder->path,
+                    strerror(why), cure(why, "is there room, and may sockets be made there?"));
     return -1;
 }
 

@@ -386,9 +386,9 @@ static int run_agent(const struct cli_args *args)
         return status;
     }
     if (!set_up_signals(&agent)) {
-        cli_say("the system refuses: %s", strerror(errno));
+        status = cli_say_no_room("a descriptor of signals", errno);
         cli_names_free(&agent.names);
-        return CLI_FAILED;
+        return status;
     }
     status = open_all(&agent);
     if (status == 0) {

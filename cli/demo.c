@@ -185,7 +185,7 @@ static int tell_start(struct cli_demo *demo)
     const uint64_t since = cli_demo_now();
     for (int i = 0; i < CLI_DEMO_WORKERS; i++) {
         if (!cli_demo_start(demo, i, false)) {
-            cli_say("a worker cannot be started: %s", strerror(errno));
+            cli_say_no_room("a worker", errno);
             return -1;
         }
     }

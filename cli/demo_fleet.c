@@ -250,7 +250,7 @@ bool cli_demo_tell_fleet(struct cli_demo *demo)
     /* All of them first: nothing is open here yet. */
     for (int i = 0; i < CLI_DEMO_WORKERS; i++) {
         if (!cli_demo_start(demo, i, true)) {
-            cli_say("a member cannot be started: %s", strerror(errno));
+            cli_say_no_room("a member", errno);
             return false;
         }
     }

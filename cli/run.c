@@ -55,8 +55,7 @@ static int start_session(struct cli_run *run)
 {
     /* First of all, while there is one thread and no descriptor that it should not have. */
     if (!cli_guard_start(&run->guard, &run->command)) {
-        cli_say("the guardian cannot be started: %s", strerror(errno));
-        return CLI_FAILED;
+        return cli_say_no_room("a guardian", errno);
     }
     run->guard_since = coord_clock_now();
     run->guard_died = false;
@@ -132,8 +131,7 @@ static int run_command(const struct cli_args *args)
     }
     set_up_signals(&run);
     if (run.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
-        cli_say("the system refuses: %s", strerror(errno));
-        return CLI_FAILED;
+        return cli_say_no_room("a descriptor of signals", errno);
     }
     cli_descendants_spare(&run.spared);
     run.give_up_at = run.wait == 0 ? COORD_NEVER : coord_ms_add(coord_clock_now(), run.wait);

@@ -82,13 +82,18 @@ int cli_say_usage(const char *format, ...)
     return CLI_USAGE;
 }
 
+int cli_say_no_room(const char *what, int error)
+{
+    cli_say("the system has no room for %s just now: %s: see the limits of processes, memory and "
+            "open files",
+            what, strerror(error));
+    return CLI_FAILED;
+}
+
 int cli_say_not_executed(const char *command, int error)
 {
     if (error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE) {
-        cli_say("the system has no room for %s just now: %s: see the limits of processes, memory "
-                "and open files",
-                command, strerror(error));
-        return CLI_FAILED;
+        return cli_say_no_room(command, error);
     }
     cli_say("cannot execute %s: %s", command, strerror(error));
     return error == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;

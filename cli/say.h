@@ -15,6 +15,9 @@ int cli_say_error(const struct coord_error *error);
 /** A mistake in the command line, with its cure. @return CLI_USAGE. */
 int cli_say_usage(const char *format, ...) COORD_PRINTF(1, 2);
 
+/** A process or a descriptor was refused. @param error  errno. @return CLI_FAILED. */
+int cli_say_no_room(const char *what, int error);
+
 /**
  * COMMAND was not executed.
  *

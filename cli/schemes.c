@@ -10,6 +10,7 @@
 #include "electors/memory.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,13 @@ static cli_function find(const struct library *library, const char *symbol,
     void *const opened = open_library(library->file);
     if (opened == NULL) {
         const char *why = dlerror();
+        if (why != NULL && (strstr(why, strerror(EMFILE)) != NULL ||
+                            strstr(why, strerror(ENFILE)) != NULL)) {
+            coord_error_set(error, COORD_E_SYSTEM,
+                            "%s cannot be loaded (%s): raise the limit of open files",
+                            library->file, why);
+            return NULL;
+        }
         coord_error_set(error, COORD_E_NOT_INSTALLED,
                         "%s cannot be loaded: install the package %s (%s)", library->file,
                         library->package, why != NULL ? why : "no reason given");

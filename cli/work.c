@@ -31,8 +31,7 @@ int cli_work_open(char *const *argv, const sigset_t *mask, const struct sigactio
         return CLI_FAILED;
     }
     if (!cli_guard_start(&out->guard, &out->command)) {
-        cli_say("the system refuses: %s", strerror(errno));
-        return CLI_FAILED;
+        return cli_say_no_room("a guardian", errno);
     }
     return 0;
 }

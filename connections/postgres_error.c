@@ -4,6 +4,7 @@
 #include "connections/postgres.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,10 +132,12 @@ void coord__postgres_explain_login(const PGconn *conn, const char *where, struct
         /* The system's word comes last: "connection to server ... failed: Connection refused". */
         const char *failed = strstr(message, " failed: ");
         const char *cause = failed != NULL ? failed + strlen(" failed: ") : message;
-        coord_error_set(out, COORD_E_UNREACHABLE,
-                        "PostgreSQL at %s cannot be reached (%.*s): check host, port and server; "
-                        "it is tried again",
-                        where, (int)strcspn(cause, "\n"), cause);
+        const bool full =
+            strstr(cause, strerror(EMFILE)) != NULL || strstr(cause, strerror(ENFILE)) != NULL;
+        coord_error_set(out, full ? COORD_E_SYSTEM : COORD_E_UNREACHABLE,
+                        "PostgreSQL at %s cannot be reached (%.*s): %s; it is tried again", where,
+                        (int)strcspn(cause, "\n"), cause,
+                        full ? "raise the limit of open files" : "check host, port and server");
         return;
     }
     const struct meaning *m = find(login_meanings, state);

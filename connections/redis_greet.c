@@ -7,6 +7,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,10 +61,11 @@ static bool say_login(struct coord__redis_link *link, struct coord_error *error)
     strcpy(password, target->password);
     if (target->password_file[0] != '\0' &&
         !read_password(target->password_file, password, sizeof password)) {
-        coord_error_set(error, COORD_E_WRONG_PASSWORD,
-                        "the file in REDIS_PASSWORD_FILE (%.120s) cannot be read: correct its "
-                        "path, or its mode",
-                        target->password_file);
+        const bool full = errno == EMFILE || errno == ENFILE;
+        coord_error_set(error, full ? COORD_E_SYSTEM : COORD_E_WRONG_PASSWORD,
+                        "the file in REDIS_PASSWORD_FILE (%.120s) cannot be read: %s",
+                        target->password_file,
+                        full ? "raise the limit of open files" : "correct its path, or its mode");
         return false;
     }
     const char *with_user[] = {"AUTH", target->user, password};

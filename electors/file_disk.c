@@ -44,6 +44,11 @@ enum coord_err coord__file_errno(struct coord_error *error, int why, const char 
         return coord_error_set(error, COORD_E_NO_SPACE,
                                "the disk is too full to %s %s: free some space, it needs %d bytes",
                                do_what, path, (int)COORD__FILE_BYTES);
+    case EMFILE:
+    case ENFILE:
+        return coord_error_set(error, COORD_E_SYSTEM,
+                               "no descriptor is left to %s %s: raise the limit of open files",
+                               do_what, path);
     case ELOOP:
         return coord_error_set(error, COORD_E_FOREIGN_RECORD,
                                "%s is a symbolic link, which is not followed: remove it", path);
@@ -378,7 +383,11 @@ enum coord_err coord__file_place_find(struct coord__file_place *place, struct co
     static const char boot_id[] = "/proc/sys/kernel/random/boot_id";
     char text[64];
     *place = (struct coord__file_place){.time_namespace = 0};
+    errno = 0;
     if (!read_text(boot_id, text, sizeof text) || !parse_boot(text, place->boot)) {
+        if (errno == EMFILE || errno == ENFILE) {
+            return coord__file_errno(error, errno, "read", boot_id);
+        }
         return coord_error_set(error, COORD_E_SYSTEM,
                                "cannot read %s, which tells one boot from another: mount /proc",
                                boot_id);

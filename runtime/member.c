@@ -254,7 +254,7 @@ enum coord_err coord_member_open(struct coord_runtime *runtime,
     if (m->signal < 0) {
         free(m);
         return coord_error_set(error, COORD_E_SYSTEM,
-                               "no descriptor for a member: raise the limit of descriptors");
+                               "no descriptor for a member: raise the limit of open files");
     }
     if (!coord__enter(runtime)) {
         close(m->signal);

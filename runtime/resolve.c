@@ -4,6 +4,7 @@
 #include "runtime/resolve.h"
 #include "runtime/thread.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,9 @@ static enum coord_err look_up(const char *host, struct coord_addresses *out,
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
+    errno = 0;
     const int rc = getaddrinfo(host, NULL, &hints, &found);
+    const bool full = rc != 0 && (errno == EMFILE || errno == ENFILE);
     out->count = 0;
     for (const struct addrinfo *a = rc == 0 ? found : NULL;
          a != NULL && out->count < COORD_ADDRESSES_MAX; a = a->ai_next) {
@@ -59,6 +62,12 @@ static enum coord_err look_up(const char *host, struct coord_addresses *out,
     }
     if (rc == 0) {
         freeaddrinfo(found);
+    }
+    if (full) {
+        return coord_error_set(error, COORD_E_SYSTEM,
+                               "no descriptor is left to resolve the host name \"%s\": raise the "
+                               "limit of open files",
+                               host);
     }
     if (out->count == 0) {
         return coord_error_set(error, COORD_E_NAME_UNRESOLVED,

@@ -218,7 +218,7 @@ static struct coord_sink *make(const struct coord_sink_config *config, enum coor
         !copy_text(from->reporter, &sink->reporter) ||
         !copy_text(from->type_prefix, &sink->type_prefix)) {
         *rc = coord_error_set(error, sink->wake < 0 ? COORD_E_SYSTEM : COORD_E_NO_MEMORY,
-                              "cannot make a sink: raise the limit of descriptors or free memory");
+                              "cannot make a sink: raise the limit of open files or free memory");
         free_parts(sink);
         return NULL;
     }

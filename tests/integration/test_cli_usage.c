@@ -7,6 +7,7 @@
 #include "tests/support/support.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 static void check_help(const struct scene *scene, const char *const *arguments, const char *text)
 {
@@ -179,6 +180,63 @@ static void test_cli__a_secret_is_not_said_in_errors(void **state)
                                 "redis://u:hunter2@127.0.0.1:1/0?coord.ttl=x", "--name", "jobs"));
 }
 
+/* @return the exit status; `said` is its standard error. */
+static int with_descriptors(const struct scene *scene, int count, char said[COORDCTL_TEXT],
+                            const char *const *arguments)
+{
+    struct coordctl coordctl;
+    struct rlimit before;
+    struct rlimit few;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){.rlim_cur = (rlim_t)count, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    coordctl_start(scene, &coordctl, arguments);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    const int status = coordctl_wait(&coordctl);
+    coordctl_output(coordctl.err, said);
+    return status;
+}
+
+/* With each number of descriptors it does what it does with many, or says that they are too few. */
+static void check_descriptors(const struct scene *scene, const char *const *arguments)
+{
+    enum {
+        FEWEST = 6, /* coordctl is started with them */
+        MANY = 64
+    };
+    char plain[COORDCTL_TEXT];
+    char said[COORDCTL_TEXT];
+    const int status = with_descriptors(scene, MANY, plain, arguments);
+    bool told = true;
+    for (int count = FEWEST; count < MANY && told; count++) {
+        const int is = with_descriptors(scene, count, said, arguments);
+        told = strstr(said, "open files") != NULL;
+        if (!told && (is != status || strcmp(said, plain) != 0)) {
+            fail_msg("%s with %d descriptors: %s", arguments[2], count, said);
+        }
+        assert_true(told || count > FEWEST);
+    }
+}
+
+static void test_cli__too_few_descriptors_are_told_as_that(void **state)
+{
+    const struct scene *scene = *state;
+    char bus[COORDCTL_PATH + 8];
+    char path[COORDCTL_PATH];
+    snprintf(bus, sizeof bus, "local:%s", scene_path(scene, "bus", path));
+    const char *const file[] = {"status", "--elector", scene->uri, "--name", "jobs", NULL};
+    const char *const local[] = {"announce", "--bus",    bus,        "--id",
+                                 "w1",       "--intent", "graceful", NULL};
+    const char *const redis[] = {"status", "--elector", "redis://127.0.0.1:1/",
+                                 "--name", "jobs",      NULL};
+    const char *const postgres[] = {"status", "--elector", "postgresql://127.0.0.1:1/",
+                                    "--name", "jobs",      NULL};
+    check_descriptors(scene, file);
+    check_descriptors(scene, local);
+    check_descriptors(scene, redis);
+    check_descriptors(scene, postgres);
+}
+
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
@@ -191,6 +249,7 @@ int main(int argc, char **argv)
         TEST(test_cli__a_secret_is_seen_nowhere),
         TEST(test_cli__a_secret_in_the_environment_is_seen_nowhere),
         TEST(test_cli__a_secret_is_not_said_in_errors),
+        TEST(test_cli__too_few_descriptors_are_told_as_that),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

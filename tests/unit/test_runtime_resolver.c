@@ -8,6 +8,9 @@
 
 #include "runtime/clock.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 enum {
     GUARD = 60000 /* ms */
 };
@@ -85,6 +88,26 @@ static void test_resolver__names_the_host_that_it_cannot_find(void **state)
     coord__resolve_drop(*state, question);
 }
 
+static void test_resolver__does_not_blame_the_name_for_a_full_table_of_descriptors(void **state)
+{
+    struct coord_addresses out = {.count = 0};
+    struct coord_error error = {.code = COORD_OK};
+    struct rlimit before;
+    struct rlimit none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(STDERR_FILENO); /* the lowest that is free */
+    assert_true(next > 0);
+    close(next);
+    none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    struct coord_resolution *question = coord__resolve_start(*state, "localhost");
+    const enum coord_err rc = wait_for(*state, question, &out, &error);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    coord__resolve_drop(*state, question);
+    assert_int_equal(rc, COORD_E_SYSTEM);
+    assert_non_null(strstr(error.text, "open files"));
+}
+
 static void test_resolver__questions_may_be_dropped_at_any_time(void **state)
 {
     struct coord_addresses out = {.count = 0};
@@ -120,6 +143,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_resolver__names_the_host_that_it_cannot_find, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(
+            test_resolver__does_not_blame_the_name_for_a_full_table_of_descriptors, set_up,
+            tear_down),
         cmocka_unit_test_setup_teardown(test_resolver__questions_may_be_dropped_at_any_time, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_resolver__ends_with_questions_open, set_up, tear_down),
