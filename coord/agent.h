@@ -72,10 +72,8 @@ struct coord_agent_config {
                                       large fleet: it hears what is for itself, and nothing more */
 };
 
-#define COORD_AGENT_CONFIG_INIT                                                                 \
-    {                                                                                           \
-        .size = sizeof(struct coord_agent_config), .coordinator = COORD_COORDINATOR_CONFIG_INIT \
-    }
+#define COORD_AGENT_CONFIG_INIT \
+    COORD__INIT(coord_agent_config, COORD__SET(coordinator, COORD_COORDINATOR_CONFIG_INIT))
 
 enum coord_agent_event_kind {
     COORD_AGENT_EVENT_EDGE = 1,    /* of a term. Unless the elector has explicit_ack, the next step

@@ -39,6 +39,26 @@ enum {
     COORD_OWNER_HEX = 33       /* its text form and the NUL */
 };
 
+/*
+ * COORD_X_CONFIG_INIT is made of these: the size, these fields, the others 0. C++ has no designated
+ * initializers before C++20, and wants all fields named; there the fields are assigned.
+ */
+#ifdef __cplusplus
+#define COORD__SET(field, value) coord__made.field = value;
+#define COORD__INIT(type, fields)              \
+    []() -> struct type {                      \
+        struct type coord__made = {};          \
+        coord__made.size = sizeof coord__made; \
+        fields return coord__made;             \
+    }()
+#else
+#define COORD__SET(field, value) .field = value,
+#define COORD__INIT(type, fields)           \
+    {                                       \
+        .size = sizeof(struct type), fields \
+    }
+#endif
+
 /** Drop a result on purpose, and say why. gcc takes no (void) cast for COORD_MUST_CHECK. */
 #define COORD_IGNORE(expression, why) \
     do {                              \

@@ -50,10 +50,7 @@ struct coord_broker_config {
     const struct coord_resolver *resolver; /* kept; NULL: only literal addresses */
 };
 
-#define COORD_BROKER_CONFIG_INIT                   \
-    {                                              \
-        .size = sizeof(struct coord_broker_config) \
-    }
+#define COORD_BROKER_CONFIG_INIT COORD__INIT(coord_broker_config, )
 
 /** One message that came in. Borrowed until the next call on its broker. */
 struct coord_broker_message {

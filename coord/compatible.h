@@ -55,11 +55,9 @@ struct coord_compatible_config {
     size_t bytes_max; /* of all kept messages together; more are refused and counted */
 };
 
-#define COORD_COMPATIBLE_CONFIG_INIT                                                            \
-    {                                                                                           \
-        .size = sizeof(struct coord_compatible_config), .timeout_s = 15.0, .peers_max = 100000, \
-        .bytes_max = (size_t)256 * 1024 * 1024                                                  \
-    }
+#define COORD_COMPATIBLE_CONFIG_INIT                                                               \
+    COORD__INIT(coord_compatible_config, COORD__SET(timeout_s, 15.0) COORD__SET(peers_max, 100000) \
+                                             COORD__SET(bytes_max, (size_t)256 * 1024 * 1024))
 
 /** What it had to refuse; each also came back as an error. */
 struct coord_compatible_counts {

@@ -47,12 +47,11 @@ struct coord_coordinator_config {
 /** The deadline of a peer that leaves, and said that it takes its time. */
 #define COORD_ENDLESS (COORD_NEVER - 1)
 
-#define COORD_COORDINATOR_CONFIG_INIT                                                           \
-    {                                                                                           \
-        .size = sizeof(struct coord_coordinator_config), .timeout = COORD_TIMEOUT_DEFAULT,      \
-        .tick = 100, .peers_max = 1000000, .incarnations_max = 8, .subscriptions_max = 1000000, \
-        .reports_max = 100000                                                                   \
-    }
+#define COORD_COORDINATOR_CONFIG_INIT                                              \
+    COORD__INIT(coord_coordinator_config,                                          \
+                COORD__SET(timeout, COORD_TIMEOUT_DEFAULT) COORD__SET(tick, 100)   \
+                    COORD__SET(peers_max, 1000000) COORD__SET(incarnations_max, 8) \
+                        COORD__SET(subscriptions_max, 1000000) COORD__SET(reports_max, 100000))
 
 /** Of a peer. */
 enum coord_peer_status {

@@ -44,10 +44,7 @@ struct coord_elector_config {
     const struct coord_resolver *resolver; /* kept; NULL: only literal addresses */
 };
 
-#define COORD_ELECTOR_CONFIG_INIT                   \
-    {                                               \
-        .size = sizeof(struct coord_elector_config) \
-    }
+#define COORD_ELECTOR_CONFIG_INIT COORD__INIT(coord_elector_config, )
 
 /** Why it leads or not, for people and for dashboards. */
 struct coord_explanation {

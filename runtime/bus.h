@@ -56,10 +56,7 @@ struct coord_bus_config {
     struct coord_log log; /* without fn: the runtime's */
 };
 
-#define COORD_BUS_CONFIG_INIT                   \
-    {                                           \
-        .size = sizeof(struct coord_bus_config) \
-    }
+#define COORD_BUS_CONFIG_INIT COORD__INIT(coord_bus_config, )
 
 /**
  * Find the broker of a scheme and open its library.

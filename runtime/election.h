@@ -56,10 +56,7 @@ struct coord_election_config {
     struct coord_log log;       /* fn NULL: the runtime's */
 };
 
-#define COORD_ELECTION_CONFIG_INIT                   \
-    {                                                \
-        .size = sizeof(struct coord_election_config) \
-    }
+#define COORD_ELECTION_CONFIG_INIT COORD__INIT(coord_election_config, )
 
 /** How coord_election_stop() left things. Stable values. */
 enum coord_stop {

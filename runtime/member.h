@@ -52,10 +52,7 @@ struct coord_member_config {
     struct coord_log log; /* fn NULL: the runtime's */
 };
 
-#define COORD_MEMBER_CONFIG_INIT                   \
-    {                                              \
-        .size = sizeof(struct coord_member_config) \
-    }
+#define COORD_MEMBER_CONFIG_INIT COORD__INIT(coord_member_config, )
 
 /**
  * Join a fleet. It is heard as soon as somebody drives the runtime.

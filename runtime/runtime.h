@@ -28,10 +28,7 @@ struct coord_runtime_config {
                              whatever thread drives: it must neither call coord nor fork */
 };
 
-#define COORD_RUNTIME_CONFIG_INIT                   \
-    {                                               \
-        .size = sizeof(struct coord_runtime_config) \
-    }
+#define COORD_RUNTIME_CONFIG_INIT COORD__INIT(coord_runtime_config, )
 
 /**
  * Make a runtime. No thread is started, nothing is connected.

@@ -35,10 +35,8 @@ struct coord_sink_config {
     struct coord_log log;        /* what cannot be delivered; called on the sink's thread */
 };
 
-#define COORD_SINK_CONFIG_INIT                                                            \
-    {                                                                                     \
-        .size = sizeof(struct coord_sink_config), .queue_max = 1024, .command_max = 30000 \
-    }
+#define COORD_SINK_CONFIG_INIT \
+    COORD__INIT(coord_sink_config, COORD__SET(queue_max, 1024) COORD__SET(command_max, 30000))
 
 struct coord_sink_counts {
     uint64_t delivered;
