@@ -49,7 +49,9 @@ static const struct meaning login_meanings[] = {
      "create this role, or allow it, its host and encryption in pg_hba.conf, or correct user and "
      "sslmode in the URI"},
     {"3D000", COORD_E_NOT_INITIALISED, "create the database, or correct its name in the URI"},
-    {"53300", COORD_E_SERVER_FULL, "raise max_connections, or close idle sessions"},
+    {"53300", COORD_E_SERVER_FULL,
+     "close idle sessions, or raise max_connections or the CONNECTION LIMIT of the role or "
+     "database"},
     {"57P03", COORD_E_SERVER_STARTING, "it is tried again"},
     {"42501", COORD_E_NO_RIGHT, "GRANT CONNECT ON DATABASE to this role"},
     {"08P01", COORD_E_PROTOCOL, "a pooler in between refuses a parameter: remove it from the URI"},

@@ -103,6 +103,14 @@ void coord__postgres_listen_leave(struct coord__postgres_elector *elector)
     }
 }
 
+void coord__postgres_listen_give_way(struct coord__postgres_session *session, coord_ms now)
+{
+    if (!coord__postgres_is_closed(session->listener.link)) {
+        coord__postgres_close(session->listener.link);
+        closed(session, NULL, now);
+    }
+}
+
 static struct coord__postgres_elector *next_wish(const struct coord__postgres_session *session)
 {
     for (struct coord__postgres_elector *e = session->first; e != NULL; e = e->next) {

@@ -215,6 +215,8 @@ void coord__postgres_listen_fini(struct coord__postgres_session *session, bool f
 void coord__postgres_listen_process(struct coord__postgres_session *session, bool look,
                                     coord_ms now);
 void coord__postgres_listen_leave(struct coord__postgres_elector *elector);
+/** The server is full: the place is for the session that elects. */
+void coord__postgres_listen_give_way(struct coord__postgres_session *session, coord_ms now);
 coord_ms coord__postgres_listen_deadline(const struct coord__postgres_session *session);
 
 /* ---- small helpers ---- */

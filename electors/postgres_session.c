@@ -388,6 +388,9 @@ static void closed(void *ctx, const struct coord_error *why, coord_ms now)
     session->orphans_flying = 0;
     session->overflow = false;
     back_off(session, why, now);
+    if (why->code == COORD_E_SERVER_FULL) {
+        coord__postgres_listen_give_way(session, now);
+    }
     /* A session that was set up a moment ago may be had again; one that never was, not just now. */
     coord__postgres_all_lost(session, why, now);
     if (!was_ready) {
@@ -467,8 +470,7 @@ static void connect_if_wanted(struct coord__postgres_session *session, coord_ms 
 
 static coord_ms due_at(const struct coord__postgres_session *session)
 {
-    coord_ms at = coord__postgres_deadline(session->link);
-    at = coord_ms_min(at, silent_at(session));
+    coord_ms at = coord_ms_min(coord__postgres_deadline(session->link), silent_at(session));
     at = coord_ms_min(at, idle_at(session));
     at = coord_ms_min(at, coord__postgres_work_at(session));
     return coord_ms_min(at, coord__postgres_listen_deadline(session));

@@ -266,6 +266,7 @@ static void test_postgres_roles__a_full_server_is_waited_for(void **state)
     struct candidate *a = world_join(&w);
     candidate_stand(a);
     candidates_until_error(&w.all, a, COORD_E_SERVER_FULL);
+    assert_non_null(strstr(a->lease->error.text, "CONNECTION LIMIT of the role"));
     assert_int_equal(candidate_reason(a), COORD_REASON_RETRYING);
     postgres_server_do(&world_server, "alter role many connection limit 5");
     candidates_until(&w.all, a, candidate_leads);

@@ -448,12 +448,21 @@ size_t postgres_server_log_size(const struct postgres_server *server)
     return bytes;
 }
 
-bool postgres_server_logged(const struct postgres_server *server, size_t from, const char *what)
+unsigned postgres_server_counted(const struct postgres_server *server, size_t from,
+                                 const char *what)
 {
     char *text = read_log(server, from);
-    const bool found = strstr(text, what) != NULL;
+    unsigned count = 0;
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what)) {
+        count++;
+    }
     free(text);
-    return found;
+    return count;
+}
+
+bool postgres_server_logged(const struct postgres_server *server, size_t from, const char *what)
+{
+    return postgres_server_counted(server, from, what) > 0;
 }
 
 void postgres_server_name(char *out, size_t bytes, const char *what)

@@ -86,6 +86,10 @@ size_t postgres_server_log_size(const struct postgres_server *server);
 /** Does the log hold this text after `from`? */
 bool postgres_server_logged(const struct postgres_server *server, size_t from, const char *text);
 
+/** How often the log holds this text after `from`. */
+unsigned postgres_server_counted(const struct postgres_server *server, size_t from,
+                                 const char *text);
+
 /** A name that no other test uses. */
 void postgres_server_name(char *out, size_t bytes, const char *what);
 
