@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * tests/fault/test_postgres_chaos.c - everything at once: processes that stop, sessions that are
- * ended, links that fall silent, step-downs. Nobody leads beside another, fences rise, and what a
- * stale leader writes is refused. COORD_TEST_SEED and COORD_TEST_MS replay and prolong it.
+ * ended, links that fall silent, step-downs, restarts of the server. Nobody leads beside another,
+ * fences rise, and what a stale leader writes is refused. COORD_TEST_SEED and COORD_TEST_MS replay
+ * and prolong it.
  */
+#include "tests/support/postgres_link.h"
 #include "tests/support/postgres_world.h"
-#include "tests/support/proxy.h"
-#include "tests/support/scratch.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -19,12 +20,17 @@ enum {
 
 struct rival {
     struct candidate *candidate;
-    struct proxy proxy;
-    char folder[64];
-    char uri[POSTGRES_URI];
+    struct link link;
     coord_ms frozen_until;
     coord_ms stalled_until;
     unsigned seen; /* terms of it that were looked at */
+};
+
+enum server_state {
+    SERVER_UP = 0,
+    SERVER_ENDING,
+    SERVER_DOWN,
+    SERVER_STARTING
 };
 
 struct chaos {
@@ -33,8 +39,12 @@ struct chaos {
     uint64_t random;
     uint64_t fence; /* the highest that led */
     unsigned terms;
-    PGconn *admin;
+    PGconn *admin; /* NULL: the server is not up */
     unsigned written;
+    enum server_state server;
+    coord_ms down_until;
+    unsigned faults;
+    unsigned restarts;
 };
 
 static uint64_t pick(struct chaos *chaos, uint64_t below)
@@ -45,7 +55,6 @@ static uint64_t pick(struct chaos *chaos, uint64_t below)
 
 static void begin(struct chaos *chaos)
 {
-    char path[160];
     world_open(&chaos->w, "chaos");
     chaos->admin = postgres_server_connect(&world_server);
     assert_string_equal(
@@ -53,40 +62,81 @@ static void begin(struct chaos *chaos)
     chaos->w.wish.ttl = LEASE;
     for (int i = 0; i < RIVALS; i++) {
         struct rival *r = &chaos->rivals[i];
-        snprintf(path, sizeof path, "%s/.s.PGSQL.5432", world_server.folder);
-        proxy_start(&r->proxy, path);
-        scratch_make("link", r->folder, sizeof r->folder);
-        snprintf(path, sizeof path, "%s/.s.PGSQL.5432", r->folder);
-        assert_int_equal(symlink(r->proxy.socket, path), 0);
-        snprintf(r->uri, sizeof r->uri, "postgresql://postgres@/postgres?host=%s&port=5432",
-                 r->folder);
-        chaos->w.wish.uri = r->uri;
+        link_open(&r->link, &world_server);
+        chaos->w.wish.uri = r->link.uri;
         r->candidate = world_join(&chaos->w);
         candidate_stand(r->candidate);
     }
 }
 
+/* ---------------------------------------------------------------- the server itself */
+
+/* While everybody goes on: who asks, waits, writes or resigns is met there. */
+static void restart(struct chaos *chaos, coord_ms now)
+{
+    if (chaos->server != SERVER_UP) {
+        return;
+    }
+    const int signal_number = pick(chaos, 2) == 0 ? SIGINT : SIGQUIT;
+    /* Guarded work that is open, and asks to commit while the server ends. */
+    postgres_server_try(chaos->admin,
+                        "begin; select coord.fence('%s', %" PRIu64
+                        "); insert into log (fence) values (%" PRIu64 ")",
+                        chaos->w.name, chaos->fence, chaos->fence);
+    kill(world_server.pid, signal_number);
+    postgres_server_try(chaos->admin, "commit");
+    PQfinish(chaos->admin);
+    chaos->admin = NULL;
+    chaos->server = SERVER_ENDING;
+    chaos->down_until = now + pick(chaos, LEASE);
+    chaos->restarts++;
+}
+
+static void follow_server(struct chaos *chaos, coord_ms now)
+{
+    if (chaos->server == SERVER_ENDING && postgres_server_ended(&world_server)) {
+        chaos->server = SERVER_DOWN;
+    } else if (chaos->server == SERVER_DOWN && now >= chaos->down_until) {
+        postgres_server_begin(&world_server);
+        chaos->server = SERVER_STARTING;
+    } else if (chaos->server == SERVER_STARTING && postgres_server_answers(&world_server)) {
+        chaos->admin = postgres_server_connect(&world_server);
+        chaos->server = SERVER_UP;
+    }
+}
+
+/* ---------------------------------------------------------------- faults */
+
 static void end(struct chaos *chaos)
 {
     for (int i = 0; i < RIVALS; i++) {
         chaos->rivals[i].candidate->frozen = false;
-        proxy_stall(&chaos->rivals[i].proxy, false);
+        proxy_stall(&chaos->rivals[i].link.proxy, false);
     }
     /* After the faults somebody leads. */
     const coord_ms guard = coord_clock_now() + CANDIDATE_PATIENCE;
     bool led = false;
-    while (!led && coord_clock_now() < guard) {
+    while ((!led || chaos->server != SERVER_UP) && coord_clock_now() < guard) {
+        follow_server(chaos, coord_clock_now());
         candidates_turn(&chaos->w.all, 50);
         for (int i = 0; i < RIVALS; i++) {
             led = led || candidate_leads(chaos->rivals[i].candidate);
         }
     }
     assert_true(led);
+    assert_int_equal(chaos->server, SERVER_UP);
+    const int64_t backwards = postgres_server_ask(
+        &world_server, "select count(*) from (select fence < max(fence) over (order by at) as back "
+                       "from log) x where back");
+    print_message("%u terms, %u guarded writes, %u restarts\n", chaos->terms, chaos->written,
+                  chaos->restarts);
+    assert_int_equal(backwards, 0);
+    assert_true(chaos->terms > 0);
+    assert_true(chaos->restarts > 0);
     PQfinish(chaos->admin);
     world_close(&chaos->w);
     for (int i = 0; i < RIVALS; i++) {
-        proxy_stop(&chaos->rivals[i].proxy);
-        scratch_remove(chaos->rivals[i].folder);
+        link_close(&chaos->rivals[i].link);
     }
 }
 
@@ -94,30 +144,36 @@ static void spoil(struct chaos *chaos, coord_ms now)
 {
     struct rival *r = &chaos->rivals[pick(chaos, RIVALS)];
     const coord_ms some = 50 + pick(chaos, 2 * LEASE);
-    switch (pick(chaos, 6)) {
+    /* One restart comes for sure. */
+    switch (chaos->faults++ == 1 ? 5 : pick(chaos, 7)) {
     case 0:
         r->candidate->frozen = true;
         r->frozen_until = now + some;
         break;
     case 1:
-        proxy_stall(&r->proxy, true);
+        proxy_stall(&r->link.proxy, true);
         r->stalled_until = now + some;
         break;
     case 2:
-        proxy_cut(&r->proxy, false);
+        proxy_cut(&r->link.proxy, false);
         break;
     case 3:
-        postgres_server_try(chaos->admin,
-                            "select pg_terminate_backend(pid) from pg_locks where locktype = "
-                            "'advisory'");
+        if (chaos->admin != NULL) {
+            postgres_server_try(chaos->admin,
+                                "select pg_terminate_backend(pid) from pg_locks where locktype = "
+                                "'advisory'");
+        }
         break;
     case 4:
         COORD_IGNORE(coord_lease_step_down(r->candidate->lease, NULL, now),
                      "it need not be the leader");
         break;
+    case 5:
+        restart(chaos, now);
+        break;
     default:
         candidate_free(&chaos->w.all, r->candidate); /* kill -9 */
-        chaos->w.wish.uri = r->uri;
+        chaos->w.wish.uri = r->link.uri;
         r->candidate = world_join(&chaos->w);
         r->seen = 0;
         candidate_stand(r->candidate);
@@ -134,7 +190,7 @@ static void mend(struct chaos *chaos, coord_ms now)
             r->frozen_until = 0;
         }
         if (r->stalled_until != 0 && now >= r->stalled_until) {
-            proxy_stall(&r->proxy, false);
+            proxy_stall(&r->link.proxy, false);
             r->stalled_until = 0;
         }
     }
@@ -151,7 +207,7 @@ static void look(struct chaos *chaos)
             assert_true(r->candidate->fence > chaos->fence);
             chaos->fence = r->candidate->fence;
         }
-        if (r->candidate->fence != 0 && pick(chaos, 4) == 0) {
+        if (r->candidate->fence != 0 && chaos->admin != NULL && pick(chaos, 4) == 0) {
             const char *state =
                 postgres_server_try(chaos->admin,
                                     "begin; select coord.fence('%s', %" PRIu64
@@ -187,6 +243,7 @@ static void test_postgres_chaos__leaves_one_leader_rising_fences_and_no_stale_wr
         candidates_turn(&chaos.w.all, 10);
         const coord_ms now = coord_clock_now();
         mend(&chaos, now);
+        follow_server(&chaos, now);
         look(&chaos);
         if (now >= next) {
             spoil(&chaos, now);
@@ -194,12 +251,6 @@ static void test_postgres_chaos__leaves_one_leader_rising_fences_and_no_stale_wr
         }
         assert_int_equal(chaos.w.all.overlaps, 0);
     }
-    const int64_t backwards = postgres_server_ask(
-        &world_server, "select count(*) from (select fence < max(fence) over (order by at) as back "
-                       "from log) x where back");
-    print_message("%u terms, %u guarded writes\n", chaos.terms, chaos.written);
-    assert_int_equal(backwards, 0);
-    assert_true(chaos.terms > 0);
     end(&chaos);
 }
 

@@ -2,35 +2,8 @@
  * tests/fault/test_postgres_link.c - links between the elector and its server that fall silent, for
  * a while or for good, or lose an answer.
  */
+#include "tests/support/postgres_link.h"
 #include "tests/support/postgres_world.h"
-#include "tests/support/proxy.h"
-#include "tests/support/scratch.h"
-
-/* ---------------------------------------------------------------- a link to spoil */
-
-struct link {
-    struct proxy proxy;
-    char folder[64];
-    char uri[POSTGRES_URI];
-};
-
-static void link_open(struct link *link)
-{
-    char path[160];
-    snprintf(path, sizeof path, "%s/.s.PGSQL.5432", world_server.folder);
-    proxy_start(&link->proxy, path);
-    scratch_make("link", link->folder, sizeof link->folder);
-    snprintf(path, sizeof path, "%s/.s.PGSQL.5432", link->folder);
-    assert_int_equal(symlink(link->proxy.socket, path), 0);
-    snprintf(link->uri, sizeof link->uri, "postgresql://postgres@/postgres?host=%s&port=5432",
-             link->folder);
-}
-
-static void link_close(struct link *link)
-{
-    proxy_stop(&link->proxy);
-    scratch_remove(link->folder);
-}
 
 /* ---------------------------------------------------------------- silence */
 
@@ -40,7 +13,7 @@ static void test_postgres_link__a_silent_link_ends_the_term_at_its_hard_deadline
     struct world w;
     struct link link;
     world_open(&w, "silent");
-    link_open(&link);
+    link_open(&link, &world_server);
     w.wish.uri = link.uri;
     struct candidate *a = world_join(&w);
     w.wish.uri = world_server.uri;
@@ -65,7 +38,7 @@ static void test_postgres_link__a_short_silence_costs_no_term(void **state)
     struct link link;
     struct coord_share share = {.first = NULL};
     world_open(&w, "short");
-    link_open(&link);
+    link_open(&link, &world_server);
     w.wish.uri = link.uri;
     w.wish.share = &share;
     w.wish.ttl = 3000;
@@ -97,7 +70,7 @@ static void test_postgres_link__its_own_former_session_is_waited_out(void **stat
     struct link link;
     char uri[2 * POSTGRES_URI];
     world_open(&w, "former");
-    link_open(&link);
+    link_open(&link, &world_server);
     snprintf(uri, sizeof uri, "postgresql://postgres@/postgres?host=%s,%s&port=5432,5432",
              link.folder, world_server.folder);
     w.wish.uri = uri;
@@ -122,7 +95,7 @@ static void test_postgres_link__a_lost_reply_to_an_acquire_locks_nobody_out(void
     struct world w;
     struct link link;
     world_open(&w, "lost-reply");
-    link_open(&link);
+    link_open(&link, &world_server);
     w.wish.uri = link.uri;
     struct candidate *a = world_join(&w);
     proxy_drop_reply(&link.proxy, "coord_acquire");
@@ -150,7 +123,7 @@ static void test_postgres_link__renewals_of_many_elections_go_together(void **st
     struct coord_share share = {.first = NULL};
     char names[MANY][128];
     world_open(&w, "together");
-    link_open(&link);
+    link_open(&link, &world_server);
     w.wish.uri = link.uri;
     w.wish.share = &share;
     w.wish.ttl = TTL;

@@ -178,15 +178,27 @@ static void run(const char *folder, const char *program, const char *const *argu
     }
 }
 
-static bool answers(const struct postgres_server *server)
+bool postgres_server_answers(struct postgres_server *server)
 {
     PGconn *conn = PQconnectdb(server->uri);
     const bool yes = PQstatus(conn) == CONNECTION_OK;
     PQfinish(conn);
+    if (!yes && server->pid != 0 && postgres_server_ended(server)) {
+        fail_msg("PostgreSQL ended at its start: see %s/log", server->folder);
+    }
     return yes;
 }
 
-void postgres_server_again(struct postgres_server *server)
+bool postgres_server_ended(struct postgres_server *server)
+{
+    int status = 0;
+    if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
+        server->pid = 0;
+    }
+    return server->pid == 0;
+}
+
+void postgres_server_begin(struct postgres_server *server)
 {
     char data[PATH];
     char sockets[PATH];
@@ -221,15 +233,15 @@ void postgres_server_again(struct postgres_server *server)
     }
     assert_int_equal(server->pid, 0);
     server->pid = launch(server->folder, "postgres", argv);
-    for (int i = 0; i < START_TRIES && !answers(server); i++) {
-        int status = 0;
-        if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
-            server->pid = 0;
-            fail_msg("PostgreSQL ended at its start: see %s/log", server->folder);
-        }
+}
+
+void postgres_server_again(struct postgres_server *server)
+{
+    postgres_server_begin(server);
+    for (int i = 0; i < START_TRIES && !postgres_server_answers(server); i++) {
         nap();
     }
-    assert_true(answers(server));
+    assert_true(postgres_server_answers(server));
 }
 
 static void make_folder(struct postgres_server *server, const char *const *options)
@@ -257,7 +269,7 @@ void postgres_server_start(struct postgres_server *server, const char *const *op
     if (options == NULL && given != NULL && given[0] != '\0') {
         memset(server, 0, sizeof *server);
         snprintf(server->uri, sizeof server->uri, "%s", given);
-        assert_true(answers(server));
+        assert_true(postgres_server_answers(server));
         return;
     }
     postgres_server_needed();

@@ -55,6 +55,15 @@ void postgres_server_end(struct postgres_server *server, int signal_number);
 /** Start it again in its folder, on its socket and port. */
 void postgres_server_again(struct postgres_server *server);
 
+/** The same without waiting, for those who go on meanwhile. */
+void postgres_server_begin(struct postgres_server *server);
+
+/** Does it answer? Fails the test where it ended instead. */
+bool postgres_server_answers(struct postgres_server *server);
+
+/** Has it ended since it was sent a signal? */
+bool postgres_server_ended(struct postgres_server *server);
+
 /** End it, if it runs, and remove its folder. */
 void postgres_server_stop(struct postgres_server *server);
 
