@@ -237,7 +237,7 @@ static void test_postgres_full__one_that_is_in_takes_over_from_one_that_is_kept_
     struct world w;
     struct crowd crowd = {.count = 0};
     full_open(&w, "stand-by", "worker");
-    w.wish.ttl = 1500;
+    w.wish.ttl = 3000;
     struct candidate *a = world_join(&w);
     struct candidate *b = world_join(&w);
     candidate_win(&w.all, a);
