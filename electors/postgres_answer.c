@@ -75,11 +75,18 @@ static bool table_is_gone(const struct coord__postgres_reply *reply)
     return strcmp(reply->sqlstate, "42P01") == 0 || strcmp(reply->sqlstate, "3F000") == 0;
 }
 
+/* A term that is over by its own clock keeps nobody waiting, though its host may hang. */
+void coord__postgres_proved(struct coord__postgres_elector *e, coord_ms sent)
+{
+    e->proved = sent;
+    e->unlock_at = COORD__RULE(unlocks_at_hard, coord_timing_hard(&e->timing, sent));
+}
+
 /* The lock is kept until the term has ended by its own clock: whatever replaced the row may call
  * itself clear. */
 static void lost(struct coord__postgres_elector *e, const struct coord_error *why, coord_ms now)
 {
-    e->unlock_at = coord_timing_hard(&e->timing, e->proved);
+    coord__postgres_proved(e, e->proved);
     coord__postgres_fail(e, COORD_LOST, why, now);
 }
 
@@ -87,8 +94,7 @@ static void renewed(struct coord__postgres_elector *e, bool struck, const char *
                     bool asked, coord_ms now)
 {
     struct coord_reply reply = {.outcome = COORD_RENEWED, .owed = COORD_NEVER};
-    e->proved = coord_ms_max(e->proved, e->request.sent);
-    e->unlock_at = coord_timing_hard(&e->timing, e->proved);
+    coord__postgres_proved(e, coord_ms_max(e->proved, e->request.sent));
     if (e->request.led) {
         reply.owed = struck ? 0 : coord__postgres_slice_pause(e);
     }

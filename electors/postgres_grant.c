@@ -104,9 +104,7 @@ static void granted(struct coord__postgres_elector *e, const struct coord__postg
     e->held = true;
     e->fence = coord__postgres_read(rows, 0, COORD__ACQUIRE_FENCE);
     e->debt = coord__postgres_read(rows, 0, COORD__ACQUIRE_OWED);
-    e->proved = job->sent;
-    /* A term that is over by its own clock keeps nobody waiting, though its host may hang. */
-    e->unlock_at = coord_timing_hard(&e->timing, e->proved);
+    coord__postgres_proved(e, job->sent);
     e->gate_passed = false;
     e->gate_since = now;
     e->gate_at = now;
@@ -116,7 +114,9 @@ static void granted(struct coord__postgres_elector *e, const struct coord__postg
         e->unlock_due = true; /* given up long ago; the debt stays in the row */
         return;
     }
-    e->grant = (struct coord_reply){.outcome = COORD_GRANTED, .fence = e->fence, .owed = e->debt};
+    e->grant = (struct coord_reply){.outcome = COORD_GRANTED,
+                                    .fence = e->fence,
+                                    .owed = COORD__RULE(waits_from_the_answer, e->debt)};
     e->granted = true;
     if (e->debt > 0) {
         coord__postgres_grant(e, now); /* it waits anyway */
@@ -128,7 +128,8 @@ void coord__postgres_acquired(struct coord__postgres_elector *e,
                               const struct coord__postgres_reply *reply, coord_ms now)
 {
     if (reply->rows == NULL) {
-        e->unlock_due = true; /* a COMMIT that failed leaves the session's lock */
+        /* A COMMIT that failed leaves the session's lock. */
+        e->unlock_due = COORD__RULE(an_error_is_unlocked, true);
         if (coord__postgres_is_current(e, job)) {
             coord__postgres_fail(e, COORD_FAILED, &reply->error, now);
         }
@@ -146,7 +147,8 @@ void coord__postgres_gate_answered(struct coord__postgres_elector *e,
     if (!e->held) {
         return;
     }
-    e->gate_passed = reply->rows != NULL && PQntuples(reply->rows) == 1;
+    e->gate_passed =
+        COORD__RULE(passes_the_gate, reply->rows != NULL && PQntuples(reply->rows) == 1);
     e->gate_at = coord_ms_add(now, coord__postgres_slice_pause(e));
     if (e->gate_passed) {
         e->blocked.code = COORD_OK;

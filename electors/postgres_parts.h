@@ -7,6 +7,7 @@
 
 #include "connections/postgres.h"
 #include "coord/elector.h"
+#include "coord/rule.h"
 #include "electors/postgres_sql.h"
 
 #ifdef __cplusplus
@@ -187,6 +188,8 @@ void coord__postgres_copy_text(const PGresult *rows, int column, char *out);
 void coord__postgres_copy_metadata(const PGresult *rows, int column, struct coord_observation *out);
 bool coord__postgres_is_current(const struct coord__postgres_elector *e,
                                 const struct coord__postgres_job *job);
+/** The term is proved to have lived when that statement was sent. */
+void coord__postgres_proved(struct coord__postgres_elector *e, coord_ms sent);
 /** From one slice at the gate to the next. */
 coord_ms coord__postgres_slice_pause(const struct coord__postgres_elector *e);
 void coord__postgres_fail(struct coord__postgres_elector *e, enum coord_outcome outcome,

@@ -16,14 +16,6 @@ enum {
     CONNECT_LEAST = 1000 /* ms for one address */
 };
 
-const char *coord__postgres_number(uint64_t value, char *out)
-{
-    if (snprintf(out, COORD__POSTGRES_NUMBER, "%" PRIu64, value) < 0) {
-        out[0] = '\0';
-    }
-    return out;
-}
-
 /* ---------------------------------------------------------------- who is in it */
 
 static void find_least_lease(struct coord__postgres_session *session)
@@ -153,7 +145,8 @@ void coord__postgres_session_leave(struct coord__postgres_elector *elector, bool
         }
     }
     coord__postgres_listen_leave(elector);
-    if (elector->held || elector->unlock_due || elector->unlock_flying) {
+    if (COORD__RULE(leaves_its_lock_to_the_session,
+                    elector->held || elector->unlock_due || elector->unlock_flying)) {
         leave_lock_behind(session, elector->key);
     }
     find_least_lease(session);
@@ -242,6 +235,16 @@ static bool says(const PGresult *rows, int column, const char *text)
     return strcmp(coord__postgres_text(rows, 0, column), text) == 0;
 }
 
+static bool keeps_settings(const struct coord__postgres_session *session, const PGresult *rows)
+{
+    return number_at(rows, COORD__PROBE_LEASE_MS) == session->lease &&
+           number_at(rows, COORD__PROBE_STATEMENT_MS) == session->attempt &&
+           number_at(rows, COORD__PROBE_LOCK_MS) == coord_ms_max(session->attempt / 2, 1) &&
+           says(rows, COORD__PROBE_COMMIT, "local") &&
+           says(rows, COORD__PROBE_ISOLATION, "read committed") &&
+           says(rows, COORD__PROBE_READ_ONLY, "off");
+}
+
 static enum coord_err check_probe(struct coord__postgres_session *session, const PGresult *rows,
                                   struct coord_error *error)
 {
@@ -257,12 +260,8 @@ static enum coord_err check_probe(struct coord__postgres_session *session, const
                                "two clients: connect to the server itself, or, where the pool is "
                                "in session mode, add coord.pooler=session");
     }
-    if (number_at(rows, COORD__PROBE_LEASE_MS) != session->lease ||
-        number_at(rows, COORD__PROBE_STATEMENT_MS) != session->attempt ||
-        number_at(rows, COORD__PROBE_LOCK_MS) != coord_ms_max(session->attempt / 2, 1) ||
-        !says(rows, COORD__PROBE_COMMIT, "local") ||
-        !says(rows, COORD__PROBE_ISOLATION, "read committed") ||
-        !says(rows, COORD__PROBE_READ_ONLY, "off")) {
+    /* Who joined or left since then has others sent at once, which are looked at. */
+    if (!session->settings_due && !keeps_settings(session, rows)) {
         return coord_error_set(error, session->pooler ? COORD_E_POOLER : COORD_E_PROTOCOL,
                                "the session does not keep its settings (idle_session_timeout is "
                                "%s ms): %s",
@@ -291,8 +290,7 @@ static void probed(struct coord__postgres_session *session,
 {
     struct coord_error why;
     if (reply->error.code != COORD_OK && !session->probe_less) {
-        /* Some managed servers keep pg_control_system() to themselves. Without a name of the run
-         * no record is known to be of the present one. */
+        /* Some managed servers keep it to themselves: then no record is known to be of this run. */
         session->probe_less = true;
         send_probe(session, now);
         return;
@@ -333,8 +331,9 @@ static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_
         break;
     case COORD__POSTGRES_ACQUIRE:
         if (job.elector == NULL) {
-            if (reply->rows == NULL ||
-                coord__postgres_text(reply->rows, 0, COORD__ACQUIRE_HELD)[0] == 't') {
+            if (COORD__RULE(lets_a_late_grant_go,
+                            reply->rows == NULL ||
+                                coord__postgres_yes(reply->rows, 0, COORD__ACQUIRE_HELD))) {
                 leave_lock_behind(session, job.key);
             }
             break;
@@ -362,7 +361,10 @@ static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_
 static void back_off(struct coord__postgres_session *session, const struct coord_error *why,
                      coord_ms now)
 {
-    const coord_ms cap = why->code == COORD_E_SERVER_FULL ? BACKOFF_FULL : BACKOFF_CAP;
+    /* A server that is back is found within one look of a candidate (docs/guarantees.md#e7). */
+    const coord_ms look = COORD__RULE(is_back_within_a_look, session->lease / 3);
+    const bool full = why->code == COORD_E_SERVER_FULL;
+    const coord_ms cap = full ? BACKOFF_FULL : coord_ms_min(BACKOFF_CAP, look);
     const unsigned doublings = session->failures < 8 ? session->failures : 8;
     /* The first retry goes at once. */
     const coord_ms wait = session->failures == 0 ? 0 : (coord_ms)BACKOFF_FIRST << doublings;

@@ -6,6 +6,7 @@
  */
 #include "electors/postgres_parts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,14 @@ enum {
     KEYS_TEXT = COORD__POSTGRES_BATCH * 21 + 3,
     METADATA_TEXT = 2 * COORD_METADATA_MAX + 3
 };
+
+const char *coord__postgres_number(uint64_t value, char *out)
+{
+    if (snprintf(out, COORD__POSTGRES_NUMBER, "%" PRIu64, value) < 0) {
+        out[0] = '\0';
+    }
+    return out;
+}
 
 struct keys {
     char text[KEYS_TEXT]; /* an array of SQL, not yet closed */
@@ -220,7 +229,7 @@ static bool send_request(struct coord__postgres_elector *e, coord_ms now)
     const bool locked = e->held || e->unlock_flying;
     switch (e->request.verb) {
     case COORD_VERB_ACQUIRE:
-        if (locked || e->unlock_at != COORD_NEVER) {
+        if (COORD__RULE(takes_no_lock_twice, locked || e->unlock_at != COORD_NEVER)) {
             e->unlock_due = true; /* of a term that is over: the lock would re-enter */
             return send_unlocks(e->session, now);
         }

@@ -106,6 +106,36 @@ static void test_postgres__many_elections_share_one_session(void **state)
     world_close(&w);
 }
 
+/* Each has a shorter lease: the second is there before the server has told the settings for the
+ * first. */
+static void test_postgres__elections_that_join_in_a_row_cost_no_term(void **state)
+{
+    (void)state;
+    struct world w;
+    struct coord_share share = {.first = NULL};
+    char names[2][128];
+    world_open(&w, "row");
+    w.wish.share = &share;
+    w.wish.ttl = 4000;
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    for (size_t i = 0; i < 2; i++) {
+        postgres_server_name(names[i], sizeof names[i], "joins");
+        w.wish.name = names[i];
+        w.wish.ttl /= 2;
+        struct candidate *b = world_join(&w);
+        candidate_stand(b);
+        coord_elector_process(b->elector, coord_clock_now());
+    }
+    for (size_t i = 0; i < w.all.count; i++) {
+        candidates_until(&w.all, w.all.list[i], candidate_leads);
+    }
+    candidates_turn(&w.all, 0); /* their edges */
+    assert_int_equal(a->started, 1);
+    assert_int_equal(a->stopping, 0);
+    world_close(&w);
+}
+
 static void test_postgres__a_second_elector_of_a_name_on_one_session_is_refused(void **state)
 {
     (void)state;
@@ -459,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_postgres__a_term_is_renewed_for_longer_than_its_lease),
         cmocka_unit_test(test_postgres__any_byte_may_be_in_a_name),
         cmocka_unit_test(test_postgres__many_elections_share_one_session),
+        cmocka_unit_test(test_postgres__elections_that_join_in_a_row_cost_no_term),
         cmocka_unit_test(test_postgres__a_second_elector_of_a_name_on_one_session_is_refused),
         cmocka_unit_test(test_postgres__after_a_crash_the_successor_waits_a_lease),
         cmocka_unit_test(test_postgres__a_debt_does_not_shrink_when_one_dies_that_waits),

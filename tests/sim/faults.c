@@ -148,6 +148,9 @@ void sim_fault_process(struct sim_process *process)
     if (process->elector != NULL && able && sim_has(world, fault)) {
         suffer(process, fault);
     }
+    if (process->elector != NULL && !process->stopped) {
+        sim_companions_suffer(process);
+    }
     plan_next(process);
 }
 
@@ -240,6 +243,7 @@ void sim_heal(struct sim_world *world)
             sim_go_on(process, process->go_on);
             COORD_ASSERT(!process->stopped);
             recover(process);
+            sim_companions_heal(process);
             process->resume++;
             sim_host_relents(process);
             sim_run(process);

@@ -126,7 +126,7 @@
     X(PG_NO_WAIT, "pg-no-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE, 2000,   \
       1, "a takeover waits for nothing")                                                           \
     X(PG_WAIT_FROM_SENDING, "pg-wait-from-sending", SIM_STORE_POSTGRES,                            \
-      SIM_FAULT_TERMINATE | SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000, 3470,                        \
+      SIM_FAULT_TERMINATE | SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000, 12393,                       \
       "what is owed counts from the sending of the acquire")                                       \
     X(PG_RESIGNED_IN_WAIT, "pg-resigned-in-wait", SIM_STORE_POSTGRES,                              \
       SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_WITHDRAW | SIM_FAULT_CANDIDACY, 50000, 1,  \
@@ -144,21 +144,30 @@
       SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_COPY | SIM_FAULT_STEP_DOWN, 100000, 1,     \
       "an older row that is put back is taken for the present one")                                \
     X(PG_FORMER_BESIDE, "pg-former-beside", SIM_STORE_POSTGRES,                                    \
-      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_SLOW | SIM_FAULT_STEP_DOWN, 200000, 102,   \
+      SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_SLOW | SIM_FAULT_STEP_DOWN, 200000, 298,   \
       "the former term is read beside the upsert, as old as its snapshot")                         \
     X(PG_NO_GATE, "pg-no-gate", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS, 2000, 1,                    \
       "a term leads without having passed the gate")                                               \
     X(PG_GATE_FIRST, "pg-gate-first", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS | SIM_FAULT_TERMINATE, \
-      20000, 147, "the gate is passed before the row is written")                                  \
+      20000, 1328, "the gate is passed before the row is written")                                 \
     X(PG_EXISTS, "pg-exists", SIM_STORE_POSTGRES, SIM_FAULT_WRITERS, 2000, 1,                      \
       "guarded work looks at the row (EXISTS) and takes no gate")                                  \
     X(PG_HELD_FOR_EVER, "pg-held-for-ever", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 2000, 1,      \
       "a term that is over keeps its lock for as long as its host hangs")                          \
     X(PG_LONG_RESERVE, "pg-long-reserve", SIM_STORE_POSTGRES,                                      \
-      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 29206,                        \
+      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 2067,                         \
       "a reservation that outlives what was asked for stands")                                     \
     X(PG_ERROR_KEEPS, "pg-error-keeps", SIM_STORE_POSTGRES, SIM_FAULT_COMMIT, 2000, 1,             \
-      "an acquire that fails is not followed by an unlock")
+      "an acquire that fails is not followed by an unlock")                                        \
+    X(PG_LOCK_FORGOTTEN, "pg-lock-forgotten", SIM_STORE_POSTGRES, 0, 5000, 440,                    \
+      "an elector that leaves a shared session leaves its lock behind")                            \
+    X(PG_LATE_GRANT, "pg-late-grant", SIM_STORE_POSTGRES, SIM_FAULT_SLOW | SIM_FAULT_STALL, 50000, \
+      6096, "a grant whose elector has left a shared session is kept")                             \
+    X(PG_LOCKED_TWICE, "pg-locked-twice", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 20000, 319,     \
+      "an acquire does not wait for the unlock of the term before")                                \
+    X(PG_PATIENT, "pg-patient", SIM_STORE_POSTGRES,                                                \
+      SIM_FAULT_TERMINATE | SIM_FAULT_RESTART | SIM_FAULT_STALL, 50000, 4709,                      \
+      "a lost session is opened again a second later, however short the lease is")
 
 enum sim_plant {
     SIM_PLANT_NONE = 0,

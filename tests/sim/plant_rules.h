@@ -57,4 +57,21 @@
 #define SIM_RULE_slot_is_of_this_file(e)       SIM_RULE(COPY_TRUSTED, true, e)
 #define SIM_RULE_clock_is_of_this_namespace(e) SIM_RULE(OTHER_CLOCK, true, e)
 
+/* electors/postgres_session.c */
+#define SIM_RULE_is_back_within_a_look(e)          SIM_RULE(PG_PATIENT, BACKOFF_CAP, e)
+#define SIM_RULE_leaves_its_lock_to_the_session(e) SIM_RULE(PG_LOCK_FORGOTTEN, false, e)
+#define SIM_RULE_lets_a_late_grant_go(e)           SIM_RULE(PG_LATE_GRANT, false, e)
+
+/* electors/postgres_work.c */
+#define SIM_RULE_takes_no_lock_twice(e) SIM_RULE(PG_LOCKED_TWICE, false, e)
+
+/* electors/postgres_answer.c */
+#define SIM_RULE_unlocks_at_hard(e) SIM_RULE(PG_HELD_FOR_EVER, COORD_NEVER, e)
+
+/* electors/postgres_grant.c */
+#define SIM_RULE_waits_from_the_answer(e) \
+    SIM_RULE(PG_WAIT_FROM_SENDING, coord_ms_sub(e, now - job->sent), e)
+#define SIM_RULE_an_error_is_unlocked(e) SIM_RULE(PG_ERROR_KEEPS, false, e)
+#define SIM_RULE_passes_the_gate(e)      SIM_RULE(PG_NO_GATE, true, e)
+
 #endif /* SIM_PLANT_RULES_H */

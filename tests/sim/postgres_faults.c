@@ -5,13 +5,6 @@
 
 #include <inttypes.h>
 
-static const char *const identities[] = {"p0", "p1", "p2", "p3", "p4"};
-
-const char *sim_pg_identity(uint8_t index)
-{
-    return identities[index];
-}
-
 /* All sessions end; whose host went down with the server hears nothing of it. */
 static void end_all(struct sim_world *world)
 {
@@ -31,7 +24,7 @@ static void restart(struct sim_world *world)
     world->net.up = false;
     end_all(world);
     if (sim_chance(&world->random, 1, 2)) {
-        pg->row = pg->durable; /* a crash: a mark that was not on the disk is gone */
+        pg->table = pg->durable; /* a crash: a mark that was not on the disk is gone */
     }
     const coord_ms most = sim_chance(&world->random, 1, 2) ? world->profile.lease_max / 20 + 1
                                                            : 2 * world->profile.lease_max;
@@ -52,10 +45,10 @@ static void promote(struct sim_world *world)
     SIM_TRACE(world, "a standby is promoted");
     end_all(world);
     sim_lose(world);
-    pg->guard_void = pg->guard_void || pg->standby.fence != pg->row.fence;
-    pg->row = pg->standby;
+    pg->guard_void = pg->guard_void || pg->standby.rows[0].fence != pg->table.rows[0].fence;
+    pg->table = pg->standby;
     pg->durable = pg->standby;
-    pg->older = (struct sim_pg_row){.present = false};
+    pg->older = (struct sim_pg_table){.rows = {{.present = false}}};
     pg->run++;
     pg->emptied = true;
     sim_clock_steps(world, (int64_t)sim_below(&world->random, 4000) - 2000);
@@ -75,22 +68,26 @@ static bool table_is_busy(const struct sim_world *world)
 static void empty(struct sim_world *world)
 {
     SIM_TRACE(world, "TRUNCATE");
-    world->pg.row = (struct sim_pg_row){.present = false};
-    world->pg.durable = world->pg.row;
+    world->pg.table = (struct sim_pg_table){.rows = {{.present = false}}};
+    world->pg.durable = world->pg.table;
     world->pg.emptied = true;
     sim_lose(world);
 }
 
 static void put_back(struct sim_world *world)
 {
-    struct sim_postgres *pg = &world->pg;
-    if (!pg->older.present || !pg->row.present || pg->older.run != pg->run) {
+    const size_t election =
+        world->profile.elections > 1 ? sim_below(&world->random, world->profile.elections) : 0;
+    struct sim_pg_row *row = &world->pg.table.rows[election];
+    const struct sim_pg_row *older = &world->pg.older.rows[election];
+    if (!older->present || !row->present || older->run != world->pg.run) {
         return;
     }
-    SIM_TRACE(world, "an older row is put back: fence %" PRIu64, pg->older.fence);
-    pg->row = pg->older;
-    pg->row.strange = true;
-    pg->durable = pg->row;
+    SIM_TRACE(world, "an older row of %s is put back: fence %" PRIu64, sim_elections[election],
+              older->fence);
+    *row = *older;
+    row->strange = true;
+    world->pg.durable.rows[election] = *row;
     sim_lose(world);
 }
 
@@ -111,7 +108,7 @@ static void terminate(struct sim_world *world)
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         const size_t slot = (first + i) % SIM_PG_SESSIONS;
         const struct sim_pg_session *session = &world->pg.sessions[slot];
-        if (session->alive && (!holder || session->locks > 0)) {
+        if (session->alive && (!holder || session->locks[0] > 0)) {
             sim_pg_terminate(world, slot);
             return;
         }
@@ -122,7 +119,7 @@ static void jump(struct sim_world *world)
 {
     const coord_ms most = sim_chance(&world->random, 1, 8) ? 7200000 : world->profile.lease_max * 2;
     const int64_t by = (int64_t)sim_between(&world->random, 20, most) * 1000;
-    const bool reserved = world->pg.row.reserved_until_us > sim_pg_wall(world);
+    const bool reserved = world->pg.table.rows[0].reserved_until_us > sim_pg_wall(world);
     /* A reservation that has just been made is what a step back is worst for. */
     const bool back = sim_chance(&world->random, reserved ? 3 : 1, reserved ? 4 : 2);
     sim_clock_steps(world, back ? -by : by);
@@ -174,9 +171,16 @@ bool sim_postgres_holds(const struct sim_world *world, const struct sim_process 
 {
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         const struct sim_pg_session *session = &world->pg.sessions[i];
-        if (session->alive && session->locks > 0 &&
-            (process == NULL ||
-             (session->process == process->index && session->owner == process->owner))) {
+        if (!session->alive) {
+            continue;
+        }
+        for (size_t k = 0; process == NULL && k < SIM_PG_ELECTIONS; k++) {
+            if (session->locks[k] > 0) {
+                return true;
+            }
+        }
+        if (session->locks[0] > 0 && process != NULL && session->process == process->index &&
+            session->owner == process->owner) {
             return true;
         }
     }

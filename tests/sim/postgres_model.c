@@ -15,19 +15,32 @@ uint64_t sim_pg_wall(const struct sim_world *world)
     return sim_clock_us(&world->net.redis.wall, world->now);
 }
 
-bool sim_pg_is_locked_for(const struct sim_world *world, const struct sim_pg_session *session)
+static struct sim_pg_row *row_of(struct sim_world *world, const struct sim_pg_session *session)
+{
+    return &world->pg.table.rows[session->call.election];
+}
+
+/* Who has the lock, for its session or for its transaction; NULL: nobody but `session`. */
+static const struct sim_pg_session *holder(const struct sim_world *world, uint8_t election,
+                                           const struct sim_pg_session *session)
 {
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         const struct sim_pg_session *other = &world->pg.sessions[i];
-        if (other != session && other->alive && (other->locks > 0 || other->tried)) {
-            return true;
+        const bool tried = other->tried && other->call.election == election;
+        if (other != session && other->alive && (other->locks[election] > 0 || tried)) {
+            return other;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool sim_pg_is_locked_for(const struct sim_world *world, const struct sim_pg_session *session)
+{
+    return holder(world, session->call.election, session) != NULL;
 }
 
 /* Of the present run, and written by who should have. */
-static bool is_of_run(const struct sim_pg_row *row, uint32_t run)
+bool sim_pg_is_of_run(const struct sim_pg_row *row, uint32_t run)
 {
     return row->run == run && (!row->strange || sim_planted(SIM_PLANT_PG_STRANGE_ROW));
 }
@@ -39,7 +52,7 @@ static coord_ms debt_of(const struct sim_world *world, const struct sim_pg_sessi
     const struct sim_pg_call *call = &session->call;
     const uint64_t now = sim_pg_wall(world);
     const coord_ms lease = call->lease;
-    if (sim_planted(SIM_PLANT_PG_NO_WAIT)) {
+    if (call->fast || sim_planted(SIM_PLANT_PG_NO_WAIT)) {
         return 0;
     }
     if (!former->present) {
@@ -51,7 +64,7 @@ static coord_ms debt_of(const struct sim_world *world, const struct sim_pg_sessi
     }
     const coord_ms former_debt = sim_planted(SIM_PLANT_PG_DEBT_SHRINKS) ? 0 : former->debt;
     const coord_ms all = coord_ms_max(lease, coord_ms_max(former->lease, former_debt));
-    if (!is_of_run(former, call->run)) {
+    if (!sim_pg_is_of_run(former, call->run)) {
         return all;
     }
     return former->resigned ? 0 : former->owner == call->owner ? former_debt : all;
@@ -71,7 +84,7 @@ static coord_ms reserved_for(const struct sim_world *world, const struct sim_pg_
 static bool may_take(const struct sim_world *world, const struct sim_pg_call *call,
                      const struct sim_pg_row *row)
 {
-    const bool newest = call->seen <= row->fence || !is_of_run(row, call->run);
+    const bool newest = call->seen <= row->fence || !sim_pg_is_of_run(row, call->run);
     return newest && (row->successor == SIM_PG_NOBODY || row->successor == call->identity ||
                       reserved_for(world, row) == 0);
 }
@@ -79,25 +92,27 @@ static bool may_take(const struct sim_world *world, const struct sim_pg_call *ca
 /* The upsert: it has waited for the row, and sees it as it is now. @return false: not given. */
 bool sim_pg_take_row(struct sim_world *world, struct sim_pg_session *session)
 {
-    const struct sim_pg_row *row = &world->pg.row;
+    const struct sim_pg_row *row = row_of(world, session);
     const struct sim_pg_call *call = &session->call;
     const uint64_t now = sim_pg_wall(world);
     if (row->present && !may_take(world, call, row)) {
         return false;
     }
-    const bool beside = sim_planted(SIM_PLANT_PG_FORMER_BESIDE);
-    session->pending =
-        (struct sim_pg_row){.present = true,
-                            .identity = call->identity,
-                            .owner = call->owner,
-                            .pid = session->pid,
-                            .run = call->run,
-                            .lease = call->lease,
-                            .debt = debt_of(world, session, beside ? &session->snapshot : row),
-                            .since_us = now,
-                            .successor = SIM_PG_NOBODY,
-                            .ask_for = SIM_PG_NOBODY};
-    const bool leaps = !row->present || !is_of_run(row, call->run);
+    const struct sim_pg_row *former = row;
+    if (sim_planted(SIM_PLANT_PG_FORMER_BESIDE)) {
+        former = &session->snapshot.rows[call->election];
+    }
+    session->pending = (struct sim_pg_row){.present = true,
+                                           .identity = call->identity,
+                                           .owner = call->owner,
+                                           .pid = session->pid,
+                                           .run = call->run,
+                                           .lease = call->lease,
+                                           .debt = debt_of(world, session, former),
+                                           .since_us = now,
+                                           .successor = SIM_PG_NOBODY,
+                                           .ask_for = SIM_PG_NOBODY};
+    const bool leaps = !row->present || !sim_pg_is_of_run(row, call->run);
     session->pending.fence =
         most(row->present ? row->fence + 1 : 0, most(call->seen + 1, now + (leaps ? leap : 0)));
     session->writes = true;
@@ -118,11 +133,12 @@ static bool is_asked(const struct sim_world *world, const struct sim_pg_row *row
 void sim_pg_mark_row(struct sim_world *world, struct sim_pg_session *session)
 {
     const struct sim_pg_call *call = &session->call;
-    session->answer.done = is_of(&world->pg.row, call);
+    const struct sim_pg_row *row = row_of(world, session);
+    session->answer.done = is_of(row, call);
     if (!session->answer.done) {
         return;
     }
-    session->pending = world->pg.row;
+    session->pending = *row;
     session->pending.resigned = true;
     session->pending.strange = false;
     session->pending.debt = 0;
@@ -135,24 +151,25 @@ void sim_pg_mark_row(struct sim_world *world, struct sim_pg_session *session)
 void sim_pg_strike_row(struct sim_world *world, struct sim_pg_session *session)
 {
     struct sim_pg_answer *answer = &session->answer;
-    answer->done = is_of(&world->pg.row, &session->call) && world->pg.row.pid == session->pid;
+    const struct sim_pg_row *row = row_of(world, session);
+    answer->done = is_of(row, &session->call) && row->pid == session->pid;
     if (answer->done) {
-        session->pending = world->pg.row;
+        session->pending = *row;
         session->pending.debt = 0;
         session->pending.strange = false;
         session->writes = true;
-        answer->asked = is_asked(world, &session->pending);
-        answer->row = session->pending;
+        answer->asked[session->call.election] = is_asked(world, row);
+        answer->table.rows[session->call.election] = session->pending;
     }
 }
 
 void sim_pg_ask_row(struct sim_world *world, struct sim_pg_session *session)
 {
     const struct sim_pg_call *call = &session->call;
-    session->answer.done =
-        world->pg.row.present && world->pg.row.fence == call->fence && !world->pg.row.resigned;
+    const struct sim_pg_row *row = row_of(world, session);
+    session->answer.done = row->present && row->fence == call->fence && !row->resigned;
     if (session->answer.done) {
-        session->pending = world->pg.row;
+        session->pending = *row;
         session->pending.strange = true; /* it may write its own columns only */
         session->pending.ask_fence = call->fence;
         session->pending.ask_for = call->successor;
@@ -161,29 +178,27 @@ void sim_pg_ask_row(struct sim_world *world, struct sim_pg_session *session)
     }
 }
 
-/* Who was not granted, who renews and who only looks read the row of the snapshot. */
-void sim_pg_read_row(const struct sim_world *world, struct sim_pg_session *session)
+/* Who was not granted, who renews and who only looks read the rows of the snapshot. */
+void sim_pg_read_rows(const struct sim_world *world, struct sim_pg_session *session)
 {
     struct sim_pg_answer *answer = &session->answer;
-    answer->row = session->snapshot;
-    answer->asked = is_asked(world, &session->snapshot);
-    answer->reserved_ms = reserved_for(world, &session->snapshot);
+    const uint8_t election = session->call.election;
+    answer->table = session->snapshot;
+    for (size_t i = 0; i < SIM_PG_ELECTIONS; i++) {
+        answer->asked[i] = is_asked(world, &session->snapshot.rows[i]);
+    }
+    answer->reserved_ms = reserved_for(world, &session->snapshot.rows[election]);
     if (answer->reserved_ms == 0) {
-        answer->row.successor = SIM_PG_NOBODY;
+        answer->table.rows[election].successor = SIM_PG_NOBODY;
     }
-    for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
-        const struct sim_pg_session *holder = &world->pg.sessions[i];
-        if (holder->alive && (holder->locks > 0 || holder->tried)) {
-            answer->held = answer->sql == SIM_PG_OBSERVE;
-            answer->lock_pid = holder->pid;
-        }
-    }
+    const struct sim_pg_session *other = holder(world, election, NULL);
+    answer->lock_pid = other != NULL ? other->pid : 0;
 }
 
 /* A row of this session's own term in its snapshot lets it pass the gate. */
 bool sim_pg_may_queue(const struct sim_pg_session *session)
 {
-    const struct sim_pg_row *row = &session->snapshot;
+    const struct sim_pg_row *row = &session->snapshot.rows[session->call.election];
     return row->present && row->owner == session->call.owner && row->pid == session->pid &&
            !row->resigned;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tests/sim/postgres_model.h - a PostgreSQL server as far as electors/postgres*.c can tell: its
- * sessions, the advisory lock and the gate of one election, its row, and guarded work.
+ * sessions, the advisory lock, the gate and the row of each election, and guarded work.
  */
 #ifndef SIM_POSTGRES_MODEL_H
 #define SIM_POSTGRES_MODEL_H
@@ -9,6 +9,7 @@
 #include "tests/sim/clock.h"
 
 enum {
+    SIM_PG_ELECTIONS = 3, /* the one that is watched most, and its companions */
     SIM_PG_SESSIONS = 64,
     SIM_PG_MESSAGES = 4096, /* under way, either way */
     SIM_PG_QUEUE = 8,       /* statements that a session has not begun, and answers not yet read */
@@ -19,7 +20,10 @@ enum {
 
 /* Each as electors/postgres_sql.c has it. */
 enum sim_pg_sql {
-    SIM_PG_SETUP = 1, /* login, settings and probe in one */
+    SIM_PG_LOGIN = 1,
+    SIM_PG_NO_TIMEOUT,
+    SIM_PG_SETTINGS,
+    SIM_PG_PROBE,
     SIM_PG_ACQUIRE,
     SIM_PG_GATE,
     SIM_PG_RENEW,
@@ -28,6 +32,7 @@ enum sim_pg_sql {
     SIM_PG_UNLOCK,
     SIM_PG_OBSERVE,
     SIM_PG_ASK,
+    SIM_PG_BLOCKERS,
     SIM_PG_CLOSE /* the client is gone, or says that it goes */
 };
 
@@ -50,18 +55,25 @@ struct sim_pg_row {
     uint64_t ask_fence;
 };
 
+struct sim_pg_table {
+    struct sim_pg_row rows[SIM_PG_ELECTIONS];
+};
+
 struct sim_pg_call {
     enum sim_pg_sql sql;
-    uint64_t id; /* of the request that it serves */
+    uint8_t election;
+    uint8_t elections; /* RENEW, UNLOCK: a bit for each */
     uint32_t owner;
     uint32_t run; /* as the session was told */
     uint8_t identity;
     uint8_t successor;
     bool unlocks;
+    bool fast;
     uint64_t fence;
     uint64_t seen;
     coord_ms lease;
-    coord_ms attempt;
+    coord_ms statement_timeout; /* SETTINGS, as the next */
+    coord_ms lock_timeout;
     coord_ms reserve;
 };
 
@@ -73,19 +85,21 @@ enum sim_pg_kind {
 
 struct sim_pg_answer {
     enum sim_pg_kind kind;
-    enum sim_pg_sql sql;
-    uint64_t id;
+    struct sim_pg_call call; /* that it answers */
     bool won;
     bool held; /* ACQUIRE: granted; OBSERVE: somebody has the lock */
-    bool done; /* GATE, STRIKE, RELEASE, ASK: one row */
+    bool done; /* GATE, STRIKE, RELEASE, ASK, BLOCKERS: one row */
     uint32_t pid;
     uint32_t run;
     uint64_t fence;
     coord_ms debt;
-    struct sim_pg_row row; /* as the statement's snapshot has it */
-    uint32_t lock_pid;     /* OBSERVE */
+    coord_ms lease; /* PROBE: the settings, as the next two */
+    coord_ms statement_timeout;
+    coord_ms lock_timeout;
+    struct sim_pg_table table; /* as the statement's snapshot has it */
+    bool asked[SIM_PG_ELECTIONS];
+    uint32_t lock_pid; /* OBSERVE */
     coord_ms reserved_ms;
-    bool asked;
 };
 
 struct sim_pg_message {
@@ -112,16 +126,17 @@ struct sim_pg_session {
     uint32_t owner;
     uint32_t connection;
     uint32_t pid;
-    unsigned locks; /* of the session */
-    bool tried;     /* the lock, for the transaction */
-    coord_ms lease; /* idle_session_timeout */
+    unsigned locks[SIM_PG_ELECTIONS]; /* of the session */
+    bool tried;                       /* the lock, for the transaction */
+    coord_ms lease;                   /* idle_session_timeout; 0: not yet */
+    coord_ms statement_timeout;
     coord_ms lock_timeout;
     enum sim_pg_step step;
     sim_us began;
     sim_us waits_since; /* for the row or the table; 0: not */
     uint32_t wake;      /* of its events, older ones are void */
     sim_us timer_at;    /* when its idle time is looked at; 0: not planned */
-    struct sim_pg_row snapshot;
+    struct sim_pg_table snapshot;
     struct sim_pg_row pending;
     bool writes; /* it has the row: pending is not committed */
     struct sim_pg_call call;
@@ -159,10 +174,11 @@ struct sim_pg_link {
 
 struct sim_postgres {
     struct sim_clock clock; /* of its timers */
-    struct sim_pg_row row;
-    struct sim_pg_row durable; /* a resignation does not wait for the disk */
-    struct sim_pg_row standby; /* as far as a standby has it */
-    struct sim_pg_row older;   /* what somebody may put back */
+    uint64_t keys[SIM_PG_ELECTIONS];
+    struct sim_pg_table table;
+    struct sim_pg_table durable; /* a resignation does not wait for the disk */
+    struct sim_pg_table standby; /* as far as a standby has it */
+    struct sim_pg_table older;   /* what somebody may put back */
     uint32_t run;
     bool emptied; /* TRUNCATE, or another timeline: no record proves nothing */
     uint32_t pids;

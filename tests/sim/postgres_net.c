@@ -4,6 +4,10 @@
  */
 #include "tests/sim/postgres.h"
 
+#include <string.h>
+
+#include "electors/postgres.h"
+
 enum {
     UP = 0,
     DOWN = 1
@@ -73,6 +77,9 @@ void sim_postgres_init(struct sim_world *world)
     }
     pg->free_count = SIM_PG_MESSAGES;
     pg->run = 1;
+    for (size_t i = 0; i < SIM_PG_ELECTIONS; i++) {
+        pg->keys[i] = coord_postgres_key(sim_elections[i], strlen(sim_elections[i]));
+    }
     pg->clock.ppm = (int64_t)sim_between(&world->random, 0, 9900) - 4950;
 }
 
@@ -94,14 +101,14 @@ static void forget_inbox(struct sim_world *world, struct sim_pg_link *link)
 }
 
 /* The word that it is gone comes behind whatever was sent before. */
-void sim_pg_close(struct sim_process *process, uint32_t owner)
+void sim_pg_close(struct sim_process *process)
 {
     struct sim_world *world = process->world;
     struct sim_pg_link *link = &world->pg.links[process->index];
     if (!link->open) {
         return;
     }
-    const struct sim_pg_call call = {.sql = SIM_PG_CLOSE, .owner = owner};
+    const struct sim_pg_call call = {.sql = SIM_PG_CLOSE};
     sim_pg_send(process, &call);
     forget_inbox(world, link);
     link->open = false;
@@ -157,19 +164,26 @@ void sim_postgres_reply(struct sim_world *world, size_t index)
     sim_run(process);
 }
 
-bool sim_pg_receive(struct sim_process *process, struct sim_pg_answer *out)
+bool sim_postgres_unread(const struct sim_process *process)
+{
+    const struct sim_pg_link *link = &process->world->pg.links[process->index];
+    return process->wants_hint || (link->open && link->count > 0);
+}
+
+const struct sim_pg_answer *sim_pg_receive(struct sim_process *process)
 {
     struct sim_world *world = process->world;
     struct sim_pg_link *link = &world->pg.links[process->index];
     if (!link->open || link->count == 0) {
-        return false;
+        return NULL;
     }
     const size_t index = link->inbox[0];
-    *out = world->pg_messages[index].answer;
+    static struct sim_pg_answer answer;
+    answer = world->pg_messages[index].answer;
     give_message(world, index);
     link->count--;
     for (unsigned i = 0; i < link->count; i++) {
         link->inbox[i] = link->inbox[i + 1];
     }
-    return true;
+    return &answer;
 }

@@ -6,8 +6,9 @@
 
 #include <inttypes.h>
 
-static const char *const sql_names[] = {"",        "setup",  "acquire", "gate", "renew", "strike",
-                                        "release", "unlock", "observe", "ask",  "close"};
+static const char *const sql_names[] = {"",        "login",   "no timeout", "settings", "probe",
+                                        "acquire", "gate",    "renew",      "strike",   "release",
+                                        "unlock",  "observe", "ask",        "blockers", "close"};
 
 static size_t slot_of(const struct sim_world *world, const struct sim_pg_session *session)
 {
@@ -32,6 +33,9 @@ static sim_us pause(struct sim_world *world, enum sim_pg_step before)
 static sim_us idle_until(const struct sim_world *world, const struct sim_pg_session *session)
 {
     const struct sim_clock *clock = &world->pg.clock;
+    if (session->lease == 0) {
+        return SIM_NEVER;
+    }
     return sim_clock_when(clock, sim_clock_ms(clock, session->began) + session->lease + 1,
                           session->began);
 }
@@ -40,7 +44,7 @@ static sim_us idle_until(const struct sim_world *world, const struct sim_pg_sess
 static void arm(struct sim_world *world, struct sim_pg_session *session)
 {
     const sim_us at = idle_until(world, session);
-    if (session->timer_at == 0 || at < session->timer_at) {
+    if (at != SIM_NEVER && (session->timer_at == 0 || at < session->timer_at)) {
         session->timer_at = at;
         sim_plan(world, at, SIM_EVENT_SESSION, slot_of(world, session), 0);
     }
@@ -54,7 +58,8 @@ bool sim_pg_gate_is_wanted(const struct sim_world *world)
 {
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         const struct sim_pg_session *session = &world->pg.sessions[i];
-        if (session->alive && session->step == SIM_PG_QUEUED && session->waits_since > 0) {
+        if (session->alive && session->step == SIM_PG_QUEUED && session->waits_since > 0 &&
+            session->call.election == 0) {
             return true;
         }
     }
@@ -76,7 +81,8 @@ static bool row_is_written(const struct sim_world *world, const struct sim_pg_se
 {
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         const struct sim_pg_session *session = &world->pg.sessions[i];
-        if (session != by && session->alive && session->writes) {
+        if (session != by && session->alive && session->writes &&
+            session->call.election == by->call.election) {
             return true;
         }
     }
@@ -87,7 +93,8 @@ static void finish(struct sim_world *world, struct sim_pg_session *session, enum
 {
     const bool queued = session->step == SIM_PG_QUEUED;
     session->answer.kind = kind;
-    SIM_TRACE(world, "   server: p%u %s%s", session->process, sql_names[session->call.sql],
+    SIM_TRACE(world, "   server: p%u %s %s%s", session->process, sql_names[session->call.sql],
+              session->call.election > 0 ? sim_elections[session->call.election] : "",
               kind == SIM_PG_ERROR ? " fails" : "");
     sim_pg_tell(world, session, &session->answer);
     session->step = SIM_PG_IDLE;
@@ -123,24 +130,55 @@ static void go_to(struct sim_world *world, struct sim_pg_session *session, enum 
     plan(world, session, world->now + pause(world, step));
 }
 
+/* What sets a session up reads and writes no row. */
+static bool set_up(struct sim_world *world, struct sim_pg_session *session)
+{
+    const struct sim_pg_call *call = &session->call;
+    struct sim_pg_answer *answer = &session->answer;
+    if (call->sql == SIM_PG_SETTINGS) {
+        session->lease = call->lease;
+        session->statement_timeout = call->statement_timeout;
+        session->lock_timeout = call->lock_timeout;
+    } else if (call->sql == SIM_PG_PROBE) {
+        answer->pid = session->pid;
+        answer->run = world->pg.run;
+        answer->lease = session->lease;
+        answer->statement_timeout = session->statement_timeout;
+        answer->lock_timeout = session->lock_timeout;
+    } else if (call->sql != SIM_PG_NO_TIMEOUT) {
+        return false;
+    }
+    finish(world, session, SIM_PG_ROWS);
+    return true;
+}
+
+static bool gate_comes_first(const struct sim_pg_session *session)
+{
+    return sim_planted(SIM_PLANT_PG_GATE_FIRST) && session->call.sql == SIM_PG_ACQUIRE;
+}
+
 static void begin(struct sim_world *world, struct sim_pg_session *session)
 {
     const enum sim_pg_sql sql = session->call.sql;
-    if (world->now < world->pg.table_locked_until && sql != SIM_PG_UNLOCK) {
+    if (set_up(world, session)) {
+        return;
+    }
+    if (world->now < world->pg.table_locked_until && sql != SIM_PG_UNLOCK &&
+        sql != SIM_PG_BLOCKERS) {
         wait(world, session);
         return;
     }
-    session->snapshot = world->pg.row;
+    session->snapshot = world->pg.table;
     go_to(world, session,
-          sql == SIM_PG_ACQUIRE ? SIM_PG_TRY
-          : sql == SIM_PG_GATE  ? SIM_PG_QUEUED
-                                : SIM_PG_ROW);
+          sql == SIM_PG_GATE || gate_comes_first(session) ? SIM_PG_QUEUED
+          : sql == SIM_PG_ACQUIRE                         ? SIM_PG_TRY
+                                                          : SIM_PG_ROW);
 }
 
 static void try_lock(struct sim_world *world, struct sim_pg_session *session)
 {
     if (sim_pg_is_locked_for(world, session)) {
-        sim_pg_read_row(world, session);
+        sim_pg_read_rows(world, session);
         finish(world, session, SIM_PG_ROWS);
         return;
     }
@@ -149,11 +187,32 @@ static void try_lock(struct sim_world *world, struct sim_pg_session *session)
     go_to(world, session, SIM_PG_ROW);
 }
 
-static void unlock(struct sim_pg_session *session)
+static void unlock(struct sim_pg_session *session, size_t election)
 {
-    if (session->locks > 0) {
-        session->locks--;
+    if (session->locks[election] > 0) {
+        session->locks[election]--;
     }
+}
+
+static void unlock_all(struct sim_world *world, struct sim_pg_session *session)
+{
+    for (size_t i = 0; i < SIM_PG_ELECTIONS; i++) {
+        if ((session->call.elections >> i & 1) != 0) {
+            struct sim_pg_row *row = &world->pg.table.rows[i];
+            row->resigned |= sim_planted(SIM_PLANT_PG_RESIGNED_IN_WAIT) && row->debt > 0 &&
+                             row->pid == session->pid;
+            unlock(session, i);
+        }
+    }
+}
+
+static bool holds(const struct sim_pg_session *session)
+{
+    bool any = false;
+    for (size_t i = 0; i < SIM_PG_ELECTIONS; i++) {
+        any = any || (session->alive && session->locks[i] > 0);
+    }
+    return any;
 }
 
 static void write_row(struct sim_world *world, struct sim_pg_session *session)
@@ -164,14 +223,15 @@ static void write_row(struct sim_world *world, struct sim_pg_session *session)
     }
     if (session->call.sql == SIM_PG_ACQUIRE) {
         if (!sim_pg_take_row(world, session)) {
-            sim_pg_read_row(world, session);
+            sim_pg_read_rows(world, session);
             finish(world, session, SIM_PG_ROWS);
             return;
         }
     } else if (session->call.sql == SIM_PG_RELEASE) {
         sim_pg_mark_row(world, session);
         if (session->call.unlocks) {
-            unlock(session); /* before the commit: whoever gets the lock waits for the row */
+            /* Before the commit: whoever gets the lock waits for the row. */
+            unlock(session, session->call.election);
         }
     } else if (session->call.sql == SIM_PG_STRIKE) {
         sim_pg_strike_row(world, session);
@@ -188,7 +248,7 @@ static void end_at_the_worst(struct sim_world *world, struct sim_pg_session *ses
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         rival = rival || (world->pg.sessions[i].alive && world->pg.sessions[i].step == SIM_PG_TRY);
     }
-    if (session->alive && session->locks > 0 && sim_has(world, SIM_FAULT_TERMINATE) &&
+    if (holds(session) && sim_has(world, SIM_FAULT_TERMINATE) &&
         sim_chance(&world->random, 1, rival ? 2 : 30)) {
         sim_pg_terminate(world, slot_of(world, session));
     }
@@ -198,11 +258,15 @@ static void at_row(struct sim_world *world, struct sim_pg_session *session)
 {
     const enum sim_pg_sql sql = session->call.sql;
     if (sql == SIM_PG_RENEW || sql == SIM_PG_OBSERVE) {
-        sim_pg_read_row(world, session);
+        sim_pg_read_rows(world, session);
+        session->answer.held = session->answer.lock_pid != 0;
         finish(world, session, SIM_PG_ROWS);
         end_at_the_worst(world, session);
     } else if (sql == SIM_PG_UNLOCK) {
-        unlock(session);
+        unlock_all(world, session);
+        finish(world, session, SIM_PG_ROWS);
+    } else if (sql == SIM_PG_BLOCKERS) {
+        session->answer.done = session->call.election == 0 && sim_pg_work_is_open(world);
         finish(world, session, SIM_PG_ROWS);
     } else {
         write_row(world, session);
@@ -213,9 +277,9 @@ static void note_grant(struct sim_world *world, const struct sim_pg_session *ses
 {
     world->counts.grants++;
     world->counts.owed += session->pending.debt > 0;
-    SIM_TRACE(world, "   server: p%u gets fence %" PRIu64 ", owes %" PRIu64, session->process,
-              session->pending.fence, session->pending.debt);
-    if (world->processes[session->process].owner == session->owner) {
+    SIM_TRACE(world, "   server: p%u gets fence %" PRIu64 " of %s, owes %" PRIu64, session->process,
+              session->pending.fence, sim_elections[session->call.election], session->pending.debt);
+    if (world->processes[session->process].owner == session->call.owner) {
         sim_check_grant(&world->processes[session->process], session->pending.fence);
     }
 }
@@ -233,7 +297,7 @@ static void commit(struct sim_world *world, struct sim_pg_session *session)
 {
     const enum sim_pg_sql sql = session->call.sql;
     if (sql == SIM_PG_ACQUIRE) {
-        session->locks++;
+        session->locks[session->call.election]++;
         if (sim_has(world, SIM_FAULT_COMMIT) && sim_chance(&world->random, 1, 4)) {
             SIM_TRACE(world, "   server: p%u cannot commit, and keeps the lock", session->process);
             finish(world, session, SIM_PG_ERROR);
@@ -245,14 +309,16 @@ static void commit(struct sim_world *world, struct sim_pg_session *session)
         note_grant(world, session);
     }
     if (session->writes) {
-        if (world->pg.row.present && world->pg.row.resigned) {
-            world->pg.older = world->pg.row;
+        const uint8_t election = session->call.election;
+        struct sim_pg_row *row = &world->pg.table.rows[election];
+        if (row->present && row->resigned) {
+            world->pg.older.rows[election] = *row;
         }
-        world->pg.row = session->pending;
+        *row = session->pending;
         if (sql == SIM_PG_RELEASE) {
             tell_hints(world, session->process);
         } else {
-            world->pg.durable = world->pg.row;
+            world->pg.durable.rows[election] = *row;
         }
     }
     finish(world, session, SIM_PG_ROWS);
@@ -261,10 +327,14 @@ static void commit(struct sim_world *world, struct sim_pg_session *session)
 /* Behind guarded work that is open, and before any that comes later. */
 static void pass_gate(struct sim_world *world, struct sim_pg_session *session)
 {
-    if (!sim_planted(SIM_PLANT_PG_GATE_FIRST) && !sim_pg_may_queue(session)) {
+    const bool open = session->call.election == 0 && sim_pg_work_is_open(world);
+    if (session->call.sql == SIM_PG_GATE && !sim_pg_may_queue(session)) {
         finish(world, session, SIM_PG_ROWS);
-    } else if (sim_pg_work_is_open(world)) {
+    } else if (open &&
+               (session->call.sql == SIM_PG_ACQUIRE || !sim_planted(SIM_PLANT_PG_GATE_FIRST))) {
         wait(world, session);
+    } else if (session->call.sql == SIM_PG_ACQUIRE) {
+        go_to(world, session, SIM_PG_TRY);
     } else {
         session->answer.done = true;
         finish(world, session, SIM_PG_ROWS);
@@ -273,8 +343,8 @@ static void pass_gate(struct sim_world *world, struct sim_pg_session *session)
 
 static void take_step(struct sim_world *world, struct sim_pg_session *session)
 {
-    if (world->now > session->began + session->call.attempt * 1000 &&
-        session->step != SIM_PG_COMMIT) {
+    if (session->statement_timeout > 0 && session->step != SIM_PG_COMMIT &&
+        world->now > session->began + session->statement_timeout * 1000) {
         finish(world, session, SIM_PG_ERROR); /* statement_timeout */
         return;
     }
@@ -306,8 +376,8 @@ void sim_pg_end_session(struct sim_world *world, size_t slot, bool tells)
 {
     struct sim_pg_session *session = &world->pg.sessions[slot];
     const struct sim_pg_answer gone = {.kind = SIM_PG_GONE};
-    SIM_TRACE(world, "   server: the session of p%u ends, %u locks", session->process,
-              session->locks);
+    SIM_TRACE(world, "   server: the session of p%u ends, %s locks", session->process,
+              holds(session) ? "with" : "without");
     session->alive = false;
     session->wake++;
     if (tells) {
@@ -332,7 +402,7 @@ static void begin_next(struct sim_world *world, struct sim_pg_session *session)
         sim_pg_end_session(world, slot_of(world, session), false);
         return;
     }
-    session->answer = (struct sim_pg_answer){.sql = session->call.sql, .id = session->call.id};
+    session->answer = (struct sim_pg_answer){.call = session->call};
     session->began = world->now;
     session->step = SIM_PG_BEGUN;
     plan(world, session, world->now);
@@ -394,15 +464,11 @@ static void log_in(struct sim_world *world, const struct sim_pg_message *message
                                        .owner = message->owner,
                                        .connection = message->connection,
                                        .pid = ++world->pg.pids,
-                                       .lease = message->call.lease,
-                                       .lock_timeout = coord_ms_max(message->call.attempt / 2, 1),
                                        .began = world->now,
                                        .wake = wake,
                                        .timer_at = timer_at};
-    const struct sim_pg_answer answer = {
-        .sql = SIM_PG_SETUP, .pid = session->pid, .run = world->pg.run};
+    const struct sim_pg_answer answer = {.call = message->call, .pid = session->pid};
     sim_pg_tell(world, session, &answer);
-    arm(world, session);
 }
 
 void sim_pg_arrive(struct sim_world *world, const struct sim_pg_message *message)
@@ -416,9 +482,9 @@ void sim_pg_arrive(struct sim_world *world, const struct sim_pg_message *message
         if (session->step == SIM_PG_IDLE) {
             begin_next(world, session);
         }
-    } else if (message->call.sql == SIM_PG_SETUP && world->net.up && free_one != NULL) {
+    } else if (message->call.sql == SIM_PG_LOGIN && world->net.up && free_one != NULL) {
         log_in(world, message, free_one);
-    } else if (message->call.sql == SIM_PG_SETUP || world->net.up) {
+    } else if (message->call.sql == SIM_PG_LOGIN || world->net.up) {
         /* Nobody knows that connection, or takes one. */
         const struct sim_pg_session nobody = {.process = message->process,
                                               .owner = message->owner,

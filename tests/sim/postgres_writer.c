@@ -12,7 +12,7 @@ static void plan(struct sim_world *world, struct sim_pg_writer *writer, sim_us a
 }
 
 /* A host that leads now, by its own look, writes; its statement may be on its way for long. */
-void sim_pg_writer_begins(struct sim_process *process)
+void sim_postgres_writer_begins(struct sim_process *process)
 {
     struct sim_world *world = process->world;
     if (!sim_has(world, SIM_FAULT_WRITERS) || !process->host.work ||
@@ -60,7 +60,7 @@ static sim_us duration(struct sim_world *world)
 /* Behind the gate it reads the row as it is then. */
 static void enter(struct sim_world *world, struct sim_pg_writer *writer)
 {
-    const struct sim_pg_row *row = &world->pg.row;
+    const struct sim_pg_row *row = &world->pg.table.rows[0];
     writer->state = SIM_PG_NONE;
     if (!row->present || row->fence != writer->fence || row->resigned) {
         SIM_TRACE(world, "   server: work under fence %" PRIu64 " is stale", writer->fence);

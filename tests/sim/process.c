@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "electors/postgres.h"
+
 enum {
     ROUNDS = 8
 };
@@ -21,37 +23,58 @@ bool sim_leads(const struct sim_process *process)
            coord_elector_leading_at(process->elector, sim_local(process));
 }
 
-static void name_owner(struct sim_process *process, unsigned char *owner)
+static void name_owner(const struct sim_process *process, uint32_t number, unsigned char *owner)
 {
     memset(owner, 0, COORD_OWNER_BYTES);
     owner[0] = process->index;
-    owner[1] = (unsigned char)(process->owner >> 8);
-    owner[2] = (unsigned char)process->owner;
+    owner[1] = (unsigned char)(number >> 8);
+    owner[2] = (unsigned char)number;
+}
+
+static const struct coord_backend_ops *backend(const struct sim_world *world)
+{
+    return world->store == SIM_STORE_REDIS  ? &sim_redis_ops
+           : world->store == SIM_STORE_FILE ? &sim_file_ops
+                                            : coord_postgres_elector();
+}
+
+struct coord_elector *sim_make(struct sim_process *process, size_t election, coord_ms ttl,
+                               bool explicit_ack)
+{
+    struct sim_world *world = process->world;
+    static const struct coord_uri uris[] = {{.rest = "postgresql://sim/coord"},
+                                            {.rest = "postgresql://sim/coord",
+                                             .options = {{.key = "takeover", .value = "fast"}},
+                                             .option_count = 1}};
+    struct coord_elector_config config = COORD_ELECTOR_CONFIG_INIT;
+    struct coord_elector *elector = NULL;
+    struct coord_error error;
+    process->resolver.ctx = process;
+    config.name = sim_elections[election];
+    config.name_bytes = 4;
+    config.identity = process->identity;
+    config.identity_bytes = 2;
+    name_owner(process, ++world->owners, config.owner);
+    config.ttl = ttl;
+    config.rank = process->rank;
+    config.explicit_ack = explicit_ack;
+    config.seed = sim_next(&world->random);
+    config.backend_ctx = process;
+    config.share = &process->share;
+    config.resolver = &process->resolver;
+    config.uri = world->store == SIM_STORE_POSTGRES ? &uris[world->profile.fast] : NULL;
+    const enum coord_err rc =
+        coord_elector_new(backend(world), &config, sim_local(process), &elector, &error);
+    COORD_ASSERT(rc == COORD_OK);
+    return elector;
 }
 
 void sim_boot(struct sim_process *process)
 {
     struct sim_world *world = process->world;
     COORD_ASSERT(process->elector == NULL);
-    struct coord_elector_config config = COORD_ELECTOR_CONFIG_INIT;
-    struct coord_error error;
-    process->owner = ++world->owners;
-    config.name = "jobs";
-    config.name_bytes = 4;
-    config.identity = process->identity;
-    config.identity_bytes = 2;
-    name_owner(process, config.owner);
-    config.ttl = process->lease;
-    config.rank = process->rank;
-    config.explicit_ack = process->explicit_ack;
-    config.seed = sim_next(&world->random);
-    config.backend_ctx = process;
-    const struct coord_backend_ops *ops = world->store == SIM_STORE_REDIS  ? &sim_redis_ops
-                                          : world->store == SIM_STORE_FILE ? &sim_file_ops
-                                                                           : &sim_postgres_ops;
-    const enum coord_err rc =
-        coord_elector_new(ops, &config, sim_local(process), &process->elector, &error);
-    COORD_ASSERT(rc == COORD_OK);
+    process->elector = sim_make(process, 0, process->lease, process->explicit_ack);
+    process->owner = world->owners;
     process->machine = coord_elector_lease(process->elector);
     process->timing = coord_elector_timing(process->elector);
     process->host = (struct sim_host){.explicit_ack = process->explicit_ack,
@@ -70,6 +93,7 @@ void sim_boot(struct sim_process *process)
     process->grant_count = 0;
     SIM_TRACE(world, "p%u boots as owner %" PRIu32 ", lease %" PRIu64 ", rank %u", process->index,
               process->owner, process->lease, process->rank);
+    sim_companions_boot(process);
     coord_lease_stand(process->machine, sim_local(process));
     sim_run(process);
 }
@@ -79,6 +103,7 @@ void sim_kill(struct sim_process *process)
     SIM_TRACE(process->world, "p%u is gone", process->index);
     sim_host_died(process);
     coord_elector_free(process->elector, false);
+    sim_companions_free(process);
     process->elector = NULL;
     process->machine = NULL;
     process->stopped = false;
@@ -101,8 +126,11 @@ static sim_us lag(struct sim_world *world)
 static void plan_wake(struct sim_process *process)
 {
     struct sim_world *world = process->world;
-    const sim_us at =
-        sim_clock_when(&process->clock, coord_elector_deadline(process->elector), world->now);
+    const coord_ms due =
+        coord_ms_min(coord_elector_deadline(process->elector), sim_companions_deadline(process));
+    const sim_us at = world->store == SIM_STORE_POSTGRES && sim_postgres_unread(process)
+                          ? world->now
+                          : sim_clock_when(&process->clock, due, world->now);
     if (at == process->wakes_at && at > world->now) {
         return; /* planned already */
     }
@@ -111,6 +139,24 @@ static void plan_wake(struct sim_process *process)
     if (at != SIM_NEVER) {
         sim_plan(world, at + lag(world), SIM_EVENT_WAKE, process->index, process->wake);
     }
+}
+
+/* @return something was told. */
+static bool run_once(struct sim_process *process, coord_ms now)
+{
+    struct sim_world *world = process->world;
+    bool told = sim_companions_run(process, now);
+    coord_elector_process(process->elector, now);
+    if (process->stopped) {
+        return false; /* within that call */
+    }
+    sim_check_leaders(world);
+    sim_host_watch(process);
+    told = sim_host_edges(process) || told;
+    if (world->store == SIM_STORE_POSTGRES) {
+        sim_postgres_writer_begins(process);
+    }
+    return told;
 }
 
 /* What a program of the library does when its loop wakes: process, then the edges, until quiet. */
@@ -125,17 +171,8 @@ void sim_run(struct sim_process *process)
         now = process->stale_now;
         process->stale = false;
     }
-    for (int round = 0; round < ROUNDS; round++) {
-        coord_elector_process(process->elector, now);
-        if (process->stopped) {
-            break; /* within that call */
-        }
+    for (int round = 0; round < ROUNDS && run_once(process, now); round++) {
         now = sim_local(process);
-        sim_check_leaders(world);
-        sim_host_watch(process);
-        if (!sim_host_edges(process)) {
-            break;
-        }
     }
     sim_check_leaders(world);
     if (process->leaving) {

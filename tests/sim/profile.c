@@ -110,6 +110,34 @@ static void choose_process(struct sim_world *world, size_t index)
     }
 }
 
+/* In every second schedule there are others on the session. */
+static void choose_elections(struct sim_world *world)
+{
+    struct sim_profile *profile = &world->profile;
+    profile->elections = 1;
+    if (world->store == SIM_STORE_POSTGRES) {
+        profile->fast = sim_plant_now == SIM_PLANT_NONE && sim_chance(&world->random, 1, 10);
+        profile->elections =
+            sim_chance(&world->random, 1, 2) ? 1 : sim_between(&world->random, 2, SIM_PG_ELECTIONS);
+    }
+    for (size_t k = 1; k < profile->elections; k++) {
+        const coord_ms most = profile->lease_max;
+        profile->lease_of[k] =
+            sim_chance(&world->random, 1, 2)
+                ? most
+                : sim_between(&world->random, coord_ms_max(most / 4, COORD_TTL_MIN), most);
+    }
+}
+
+static coord_ms least_lease(const struct sim_profile *profile)
+{
+    coord_ms least = profile->lease_min;
+    for (size_t k = 1; k < profile->elections; k++) {
+        least = coord_ms_min(least, profile->lease_of[k]);
+    }
+    return least;
+}
+
 void sim_choose(struct sim_world *world)
 {
     struct sim_profile *profile = &world->profile;
@@ -140,6 +168,7 @@ void sim_choose(struct sim_world *world)
     if (sim_chance(random, 1, 4)) {
         profile->chunk = (unsigned)sim_between(random, 1, COORD__FILE_CHUNK);
     }
+    choose_elections(world);
     /* One way takes a small part of an attempt, so that most of them succeed. */
-    profile->latency = sim_between(random, 20, profile->lease_min * 1000 / 80);
+    profile->latency = sim_between(random, 20, least_lease(profile) * 1000 / 80);
 }

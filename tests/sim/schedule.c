@@ -91,6 +91,7 @@ static void leader_is_due(struct sim_world *world)
 {
     const struct sim_check *check = &world->check;
     sim_check_leaders(world);
+    sim_companions_are_led(world);
     if (check->leader_since == 0) {
         sim_broke(world, SIM_E7, "no leader within the bound of %llu ms",
                   (unsigned long long)(check->leader_by - check->quiet_at) / 1000);
@@ -112,6 +113,7 @@ static void leave(struct sim_world *world)
         if (process->elector != NULL) {
             sim_host_relents(process);
             sim_withdraw(process);
+            sim_companions_withdraw(process);
             sim_run(process);
         }
     }
@@ -205,6 +207,7 @@ static void finish(struct sim_world *world)
 {
     for (size_t i = 0; i < world->profile.processes; i++) {
         coord_elector_free(world->processes[i].elector, false);
+        sim_companions_free(&world->processes[i]);
     }
     world->counts.schedules++;
     world->counts.broken[world->check.broken]++;

@@ -199,7 +199,7 @@ void sim_snapshot(struct sim_world *world)
         return;
     }
     if (world->store == SIM_STORE_POSTGRES) {
-        world->pg.standby = world->pg.row;
+        world->pg.standby = world->pg.table;
     } else if (world->store == SIM_STORE_REDIS) {
         world->net.snapshot = world->net.redis.data;
     } else if (sim_has(world, SIM_FAULT_REBOOT)) {

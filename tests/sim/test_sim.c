@@ -69,7 +69,7 @@ static void test_sim__keeps_every_promise_on_a_file(void **state)
 static void test_sim__keeps_every_promise_on_postgres(void **state)
 {
     (void)state;
-    keep_promises(SIM_STORE_POSTGRES, 3000);
+    keep_promises(SIM_STORE_POSTGRES, 1500);
 }
 
 static void test_sim__replays_a_seed_byte_for_byte(void **state)

@@ -51,9 +51,12 @@ struct sim_profile {
     sim_us latency;   /* one way */
     unsigned trouble; /* of 1000 messages, that something happens to */
     unsigned rank_max;
-    unsigned cuts;  /* file: of 100 steps, after which the process is stopped */
-    unsigned chunk; /* file: blocks of one read */
-    bool watched;   /* file: changes are heard of, and not by timers alone */
+    unsigned cuts;    /* file: of 100 steps, after which the process is stopped */
+    unsigned chunk;   /* file: blocks of one read */
+    bool watched;     /* file: changes are heard of, and not by timers alone */
+    bool fast;        /* postgres: coord.takeover=fast */
+    size_t elections; /* postgres: that share a session */
+    coord_ms lease_of[SIM_PG_ELECTIONS];
 };
 
 /* ---------------------------------------------------------------- a process and its host */
@@ -84,10 +87,20 @@ struct sim_grant {
     uint32_t order; /* of all grants of the schedule */
 };
 
+/* Another election of a process, on the same session. */
+struct sim_companion {
+    struct coord_elector *elector; /* NULL: it does not take part */
+    uint64_t term;                 /* that its host was told of last */
+    bool hangs;                    /* its host acknowledges nothing */
+};
+
 struct sim_process {
     struct sim_world *world;
     uint8_t index;
     char identity[4];
+    struct coord_share share;
+    struct coord_resolver resolver; /* tells the simulated connection whose it is */
+    struct sim_companion companions[SIM_PG_ELECTIONS];
     struct sim_clock clock;
     unsigned rank;
     coord_ms lease;
@@ -209,6 +222,7 @@ struct sim_check {
     char text[200];
     struct sim_led led[SIM_TERMS];
     unsigned led_count;
+    uint64_t fence_of[SIM_PG_ELECTIONS]; /* of the companion that led last */
     uint32_t grants;
     sim_us void_until;   /* E1 is not promised before this instant */
     bool fence_void;     /* E2 is not promised in this schedule */
@@ -281,6 +295,8 @@ static inline bool sim_has(const struct sim_world *world, enum sim_fault fault)
 void sim_choose(struct sim_world *world);
 
 /* ---- process.c ---- */
+struct coord_elector *sim_make(struct sim_process *process, size_t election, coord_ms ttl,
+                               bool explicit_ack);
 void sim_boot(struct sim_process *process);
 void sim_kill(struct sim_process *process);
 void sim_run(struct sim_process *process);
@@ -296,6 +312,19 @@ void sim_host_ends_itself(struct sim_process *process);
 void sim_host_died(struct sim_process *process);
 void sim_host_relents(struct sim_process *process);
 void sim_host_repeats(struct sim_process *process);
+
+/* ---- companion.c ---- */
+extern const char *const sim_elections[SIM_PG_ELECTIONS];
+void sim_companions_boot(struct sim_process *process);
+void sim_companions_free(struct sim_process *process);
+bool sim_companions_run(struct sim_process *process, coord_ms now);
+coord_ms sim_companions_deadline(const struct sim_process *process);
+void sim_companions_suffer(struct sim_process *process);
+void sim_companions_heal(struct sim_process *process);
+void sim_companions_withdraw(struct sim_process *process);
+void sim_companions_check(struct sim_world *world);
+void sim_companions_are_led(struct sim_world *world);
+void sim_companions_check_end(struct sim_process *process);
 
 /* ---- faults.c ---- */
 void sim_fault_process(struct sim_process *process);
@@ -327,8 +356,9 @@ void sim_redis_note_grant(struct sim_world *world, const struct sim_call *call);
 void sim_redis_note_contact(struct sim_process *process, const struct sim_call *call);
 
 /* ---- postgres_*.c ---- */
-extern const struct coord_backend_ops sim_postgres_ops;
 void sim_postgres_init(struct sim_world *world);
+bool sim_postgres_unread(const struct sim_process *process);
+void sim_postgres_writer_begins(struct sim_process *process);
 void sim_postgres_arrive(struct sim_world *world, size_t index);
 void sim_postgres_reply(struct sim_world *world, size_t index);
 void sim_postgres_session(struct sim_world *world, size_t slot, uint32_t wake);
@@ -339,6 +369,7 @@ void sim_postgres_heals(struct sim_world *world);
 bool sim_postgres_holds(const struct sim_world *world, const struct sim_process *process);
 
 /* ---- check.c ---- */
+bool sim_check_promised(const struct sim_world *world);
 void sim_check_leaders(struct sim_world *world);
 void sim_check_edge(struct sim_process *process, const struct coord_edge *edge);
 void sim_check_grant(struct sim_process *process, uint64_t fence);
