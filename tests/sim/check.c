@@ -99,7 +99,7 @@ void sim_check_grant(struct sim_process *process, uint64_t fence)
         (struct sim_grant){.fence = fence, .order = ++process->world->check.grants};
 }
 
-/* Of its last grant: where an older row was put back, a number that nobody led with is given anew. */
+/* Of its last grant: an older row put back may have a number that nobody led with given anew. */
 uint32_t sim_check_order(const struct sim_process *process, uint64_t fence)
 {
     uint32_t order = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * tests/sim/companion.c - other elections of the same processes: on PostgreSQL they share a session
- * with the one that is watched most.
+ * tests/sim/companion.c - other elections of the same processes: on PostgreSQL they share a
+ * session with the one that is watched most.
  *
  * Their hosts do no work. Looked at are E1, E2, a leader within the bound, and that nothing is left.
  */
