@@ -105,11 +105,23 @@ const char *coord_redis_info_field(const redisReply *info, const char *name,
     return out;
 }
 
+/* A whole number of at most so much; -1: it is none. */
+static int64_t number_of(const redisReply *reply, int64_t most)
+{
+    char *end = NULL;
+    if (reply->type != REDIS_REPLY_STRING || reply->str[0] < '0' || reply->str[0] > '9') {
+        return -1;
+    }
+    const long long number = strtoll(reply->str, &end, 10);
+    return *end == '\0' && number <= most ? number : -1;
+}
+
 int64_t coord_redis_clock_of(const redisReply *reply)
 {
     if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements != 2) {
         return 0;
     }
-    return strtoll(reply->element[0]->str, NULL, 10) * 1000000 +
-           strtoll(reply->element[1]->str, NULL, 10);
+    const int64_t seconds = number_of(reply->element[0], INT32_MAX * INT64_C(1000));
+    const int64_t us = number_of(reply->element[1], 999999);
+    return seconds < 0 || us < 0 ? 0 : seconds * 1000000 + us;
 }

@@ -190,14 +190,14 @@ static bool met_server(struct coord__redis_link *link, enum coord__redis_greetin
                             "the login may not choose a database: grant it with ACL SETUSER NAME "
                             "+select, or leave the database out of the URI");
         }
-        coord__redis_link_fail(link, &error, now);
+        coord__redis_link_next_host(link, &error, now);
         return false;
     }
     if (is_info && reply->type != REDIS_REPLY_STRING) {
         coord_error_set(&error, COORD_E_PROTOCOL,
                         "the server answers INFO with something else: is it Redis, without a "
                         "proxy?");
-        coord__redis_link_fail(link, &error, now);
+        coord__redis_link_next_host(link, &error, now);
         return false;
     }
     if (greeting == COORD__REDIS_GREET_SERVER) {
@@ -261,7 +261,7 @@ void coord__redis_greeted(struct coord__redis_link *link, struct redisReply *rep
         struct coord_error error;
         coord_error_set(&error, COORD_E_PROTOCOL, "the server answers what it was not asked");
         freeReplyObject(reply);
-        coord__redis_link_fail(link, &error, now);
+        coord__redis_link_next_host(link, &error, now);
         return;
     }
     const enum coord__redis_greeting greeting = link->greetings[link->greeting_at];

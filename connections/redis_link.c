@@ -177,6 +177,15 @@ void coord__redis_link_want(struct coord__redis_link *link, coord_ms now)
 
 /* ---------------------------------------------------------------- steps; true: go on */
 
+static void broken(struct coord__redis_link *link, const struct coord_error *error, coord_ms now)
+{
+    if (link->state == COORD__REDIS_LINK_UP) {
+        coord__redis_link_fail(link, error, now);
+    } else {
+        coord__redis_link_next_host(link, error, now);
+    }
+}
+
 /* Hand on every reply that is complete. @return false: the link is another one by now. */
 static bool dispatch(struct coord__redis_link *link, coord_ms now)
 {
@@ -189,7 +198,7 @@ static bool dispatch(struct coord__redis_link *link, coord_ms now)
                             "the server does not speak the protocol of Redis (%.80s): is the port "
                             "right?",
                             link->reader->errstr);
-            coord__redis_link_fail(link, &error, now);
+            broken(link, &error, now);
             return false;
         }
         if (reply == NULL) {
@@ -208,15 +217,6 @@ static bool dispatch(struct coord__redis_link *link, coord_ms now)
 static bool too_much(const struct coord__redis_link *link)
 {
     return link->reader_max > 0 && link->reader->len - link->reader->pos > link->reader_max;
-}
-
-static void broken(struct coord__redis_link *link, const struct coord_error *error, coord_ms now)
-{
-    if (link->state == COORD__REDIS_LINK_UP) {
-        coord__redis_link_fail(link, error, now);
-    } else {
-        coord__redis_link_next_host(link, error, now);
-    }
 }
 
 /*

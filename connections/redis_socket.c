@@ -82,10 +82,13 @@ static int begin(int family, const struct sockaddr *address, socklen_t bytes, bo
                  struct coord_error *error)
 {
     const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
         coord_error_set(error, COORD_E_SYSTEM,
-                        "no socket can be made: raise the limit of open "
-                        "files");
+                        "no socket can be made: raise the limit of open files");
+        return -1;
+    }
+    if (fd < 0) {
+        refused(errno, error); /* such as an address of a family that this host does not have */
         return -1;
     }
     int rc = connect(fd, address, bytes);

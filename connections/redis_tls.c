@@ -263,9 +263,10 @@ long coord__redis_tls_recv(struct coord__redis_tls *tls, int fd, char *bytes, si
     }
 }
 
+/* Before the first bytes, too: that the socket is connected shows by its taking some. */
 bool coord__redis_tls_wants_write(const struct coord__redis_tls *tls)
 {
-    return tls->waiting.start < tls->waiting.end;
+    return tls->waiting.start < tls->waiting.end || SSL_in_before(tls->ssl) == 1;
 }
 
 #else
