@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NOT_OURS                                                                                  \
+    "coord.term has a fence or a time of this election that coord never writes, or such a fence " \
+    "was seen: delete its row while nobody leads, and end those who saw it"
+
 struct meaning {
     const char *state; /* an SQLSTATE, or its first characters */
     enum coord_err code;
@@ -20,7 +24,7 @@ static const struct meaning statement_meanings[] = {
     {"3F000", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
     {"42883", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
     {"42703", COORD_E_NOT_INITIALISED,
-     "table coord.term is of another version: run `coordctl init` of this version"},
+     "table coord.term is of another version: use that one; `coordctl doctor` tells its format"},
     {"42501", COORD_E_NO_RIGHT,
      "as its owner: GRANT USAGE ON SCHEMA coord TO this role; GRANT SELECT, INSERT, UPDATE ON "
      "coord.term TO this role (`coordctl init` prints the lines)"},
@@ -29,6 +33,8 @@ static const struct meaning statement_meanings[] = {
      "coord.term holds this election's key or name twice over: rename one election, or delete the "
      "row that nobody uses"},
     {"22P02", COORD_E_FOREIGN_RECORD, "table coord.term is not coord's: see docs/postgres.md"},
+    {"22003", COORD_E_FOREIGN_RECORD, NOT_OURS},
+    {"22008", COORD_E_FOREIGN_RECORD, NOT_OURS},
     {"23", COORD_E_FOREIGN_RECORD, "table coord.term refuses the row: see its constraints"},
     {"55P03", COORD_E_NO_ANSWER, "another session locks coord.term: it is asked again"},
     {"57014", COORD_E_NO_ANSWER, "the statement took too long: it is asked again"},

@@ -4,6 +4,7 @@
 #include "electors/postgres_doctor.h"
 #include "connections/postgres.h"
 #include "electors/postgres.h"
+#include "electors/postgres_sql.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,10 +158,13 @@ static void check_place(struct report *r, PGconn *conn)
 static void check_database(struct report *r)
 {
     char text[COORD_CHECK_CURE_MAX];
-    const bool there = strncmp(fact(r, NOTE), "coord format ", 13) == 0;
-    cure(add(r, "schema", unless(there, COORD_VERDICT_FAIL), there ? fact(r, NOTE) : "missing",
+    const unsigned long format = coord__postgres_format_of(fact(r, NOTE));
+    const bool there = format > 0;
+    const bool known = there && format <= COORD__POSTGRES_FORMAT;
+    cure(add(r, "schema", unless(known, COORD_VERDICT_FAIL), there ? fact(r, NOTE) : "missing",
              "the row of an election holds its fence, and what a takeover has to wait for"),
-         "coordctl init --elector URI, as the owner of the database");
+         there ? "a newer version of coord made it: use that version"
+               : "coordctl init --elector URI, as the owner of the database");
     snprintf(text, sizeof text,
              "GRANT USAGE ON SCHEMA coord TO \"%.60s\"; GRANT SELECT, INSERT, UPDATE ON TABLE "
              "coord.term TO \"%.60s\"",

@@ -4,7 +4,6 @@
 #include "electors/postgres.h"
 #include "electors/postgres_sql.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -73,20 +72,10 @@ static bool yes(const PGresult *rows, int column)
     return PQgetvalue(rows, 0, column)[0] == 't';
 }
 
-/* "coord format 1: ..." as the comments of the table and the function say. @return 0: not ours. */
-static unsigned long format_of(const char *note)
-{
-    static const char head[] = "coord format ";
-    if (strncmp(note, head, sizeof head - 1) != 0) {
-        return 0;
-    }
-    return strtoul(note + sizeof head - 1, NULL, 10);
-}
-
 static enum coord_err check(const PGresult *found, struct coord_error *error)
 {
-    const unsigned long table = format_of(PQgetvalue(found, 0, TABLE_NOTE));
-    const unsigned long function = format_of(PQgetvalue(found, 0, FUNCTION_NOTE));
+    const unsigned long table = coord__postgres_format_of(PQgetvalue(found, 0, TABLE_NOTE));
+    const unsigned long function = coord__postgres_format_of(PQgetvalue(found, 0, FUNCTION_NOTE));
     const char *user = PQgetvalue(found, 0, USER);
     if (yes(found, STANDBY)) {
         return coord_error_set(error, COORD_E_STANDBY,

@@ -3,6 +3,9 @@
  */
 #include "electors/postgres_sql.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 /* Not UNLOGGED: a crash would empty it. Every change is a HOT update, for which half a page is
  * kept free. collate "C": no change of the system's collations can break the key. */
 static const char table_text[] =
@@ -96,3 +99,12 @@ const char *const coord__postgres_init_steps[COORD__POSTGRES_INIT_STEPS] = {
     table_text,
     function_text,
 };
+
+unsigned long coord__postgres_format_of(const char *note)
+{
+    static const char head[] = "coord format ";
+    if (strncmp(note, head, sizeof head - 1) != 0) {
+        return 0;
+    }
+    return strtoul(note + sizeof head - 1, NULL, 10);
+}

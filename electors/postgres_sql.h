@@ -112,6 +112,9 @@ enum {
 /** Schema, table, function, in that order; each is run only where it is missing. */
 extern const char *const coord__postgres_init_steps[COORD__POSTGRES_INIT_STEPS];
 
+/** "coord format 1: ..." as the comments of the table and the function say. @return 0: not ours. */
+unsigned long coord__postgres_format_of(const char *note);
+
 #ifdef __cplusplus
 }
 #endif

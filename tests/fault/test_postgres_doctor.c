@@ -106,6 +106,17 @@ static void test_postgres_doctor__tells_what_the_session_sets_by_itself(void **s
     postgres_server_do(&world_server, "drop role slow");
 }
 
+static void test_postgres_doctor__fails_where_a_later_version_made_the_schema(void **state)
+{
+    (void)state;
+    postgres_server_needed();
+    postgres_server_do(&world_server, "comment on table coord.term is 'coord format 2: later'");
+    examine(world_server.uri, false);
+    expect("schema", COORD_VERDICT_FAIL, "coord format 2");
+    assert_non_null(strstr(finding("schema")->cure, "that version"));
+    postgres_server_do(&world_server, "comment on table coord.term is 'coord format 1: ours'");
+}
+
 /* Whatever keeps the elector's session from being set up. */
 static void test_postgres_doctor__fails_where_the_session_cannot_be_set_up(void **state)
 {
@@ -305,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server),
         cmocka_unit_test(test_postgres_doctor__tells_what_the_session_sets_by_itself),
+        cmocka_unit_test(test_postgres_doctor__fails_where_a_later_version_made_the_schema),
         cmocka_unit_test(test_postgres_doctor__fails_where_the_session_cannot_be_set_up),
         cmocka_unit_test(test_postgres_doctor__finds_a_row_under_another_names_key),
         cmocka_unit_test(test_postgres_doctor__finds_a_stranger_with_an_elections_lock),

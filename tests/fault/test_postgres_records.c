@@ -72,12 +72,47 @@ static void test_postgres_records__a_row_that_was_put_back_is_owed_and_its_fence
     world_close(&w);
 }
 
+static bool is_refused(const struct candidate *candidate)
+{
+    return candidate_reason(candidate) == COORD_REASON_REFUSED;
+}
+
+/* Neither comes from us: no fence can follow the one, and no answer has room for the other. */
+static void test_postgres_records__values_that_coord_never_writes_are_called_that(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "never");
+    struct candidate *a = world_join(&w);
+    const struct coord_request look = {.verb = COORD_VERB_OBSERVE};
+    candidate_win(&w.all, a);
+    candidate_resign(&w.all, a);
+    postgres_server_do(&world_server,
+                       "update coord.term set successor = 'absent', reserved_until = 'infinity' "
+                       "where name = '%s'",
+                       w.name);
+    assert_int_equal(candidate_query(&w.all, a, &look), COORD_FAILED);
+    assert_int_equal(a->lease->query_error.code, COORD_E_FOREIGN_RECORD);
+    postgres_server_do(&world_server,
+                       "update coord.term set fence = 9223372036854775807 where name = '%s'",
+                       w.name);
+    struct candidate *b = world_join(&w);
+    candidate_stand(b);
+    candidates_until(&w.all, b, is_refused);
+    assert_int_equal(b->lease->error.code, COORD_E_FOREIGN_RECORD);
+    assert_non_null(strstr(b->lease->error.text, "delete its row"));
+    postgres_server_do(&world_server, "delete from coord.term where name = '%s'", w.name);
+    candidates_until(&w.all, b, candidate_leads);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_postgres_records__a_reservation_ends_though_the_clock_steps_back),
         cmocka_unit_test(
             test_postgres_records__a_row_that_was_put_back_is_owed_and_its_fence_leaps),
+        cmocka_unit_test(test_postgres_records__values_that_coord_never_writes_are_called_that),
     };
     return cmocka_run_group_tests(tests, world_start, world_stop);
 }
