@@ -389,6 +389,27 @@ static void test_postgres_points__nor_does_its_crash(void **state)
     restart_with(SIGQUIT);
 }
 
+/* As one that the system has run out of memory for: the server ends all others, and goes on. */
+static void test_postgres_points__nor_does_the_crash_of_one_of_its_processes(void **state)
+{
+    (void)state;
+    static struct play play;
+    const coord_ms guard = coord_clock_now() + 2 * CANDIDATE_PATIENCE;
+    play_until_the_points(&play, false);
+    for (size_t i = 0; i < POINTS; i++) {
+        kill((pid_t)play.scenes[i].pid, SIGKILL);
+    }
+    until_they_are_told(&play);
+    let_go(&play);
+    while (PQstatus(play.admin) == CONNECTION_OK || !postgres_server_answers(&world_server)) {
+        postgres_server_try(play.admin, "select 1");
+        candidates_turn(&play.w.all, 20);
+        assert_true(coord_clock_now() < guard);
+    }
+    all_is_well(&play);
+    play_end(&play);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -416,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_postgres_points__nor_does_a_session_that_is_terminated),
         cmocka_unit_test(test_postgres_points__nor_does_a_restart_of_the_server),
         cmocka_unit_test(test_postgres_points__nor_does_its_crash),
+        cmocka_unit_test(test_postgres_points__nor_does_the_crash_of_one_of_its_processes),
     };
     return cmocka_run_group_tests(tests, start, world_stop);
 }
