@@ -521,6 +521,13 @@ void coord__postgres_listen_leave(struct coord__postgres_elector *elector)
     (void)elector;
 }
 
+/* No simulated server is ever full. */
+void coord__postgres_listen_give_way(struct coord__postgres_session *session, coord_ms now)
+{
+    (void)session;
+    (void)now;
+}
+
 void coord__postgres_listen_process(struct coord__postgres_session *session, bool look,
                                     coord_ms now)
 {
