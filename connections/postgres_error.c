@@ -18,6 +18,10 @@ struct meaning {
     const char *cure;
 };
 
+#define HANDED_ON                                                                                  \
+    "a pooler in between hands its sessions on, or resets them: connect to the server itself, or " \
+    "put the pool into session mode"
+
 /* The first line that fits counts. */
 static const struct meaning statement_meanings[] = {
     {"42P01", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
@@ -32,6 +36,8 @@ static const struct meaning statement_meanings[] = {
     {"23505", COORD_E_KEY_COLLISION,
      "coord.term holds this election's key or name twice over: rename one election, or delete the "
      "row that nobody uses"},
+    {"26000", COORD_E_POOLER, HANDED_ON}, /* what was prepared here is not known */
+    {"42P05", COORD_E_POOLER, HANDED_ON}, /* or was by somebody else */
     {"22P02", COORD_E_FOREIGN_RECORD, "table coord.term is not coord's: see docs/postgres.md"},
     {"22003", COORD_E_FOREIGN_RECORD, NOT_OURS},
     {"22008", COORD_E_FOREIGN_RECORD, NOT_OURS},

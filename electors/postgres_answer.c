@@ -70,9 +70,11 @@ coord_ms coord__postgres_slice_pause(const struct coord__postgres_elector *e)
 
 /* ---------------------------------------------------------------- renewals */
 
-static bool table_is_gone(const struct coord__postgres_reply *reply)
+/* An error that ends the term: the table is gone, or the session is another client's. */
+static bool is_final(const struct coord__postgres_reply *reply)
 {
-    return strcmp(reply->sqlstate, "42P01") == 0 || strcmp(reply->sqlstate, "3F000") == 0;
+    return strcmp(reply->sqlstate, "42P01") == 0 || strcmp(reply->sqlstate, "3F000") == 0 ||
+           reply->error.code == COORD_E_POOLER;
 }
 
 /* A term that is over by its own clock keeps nobody waiting, though its host may hang. */
@@ -104,12 +106,13 @@ static void renewed(struct coord__postgres_elector *e, bool struck, const char *
     coord__postgres_finish(e, &reply, now);
 }
 
-/* A complete reply, an error too, proves that the session lives, and with it the lock. What is
- * still owed stays owed. */
+/* A complete reply, an error too, proves that the session lives, and with it the lock; but one that
+ * does not know what was prepared in it is not the session of the lock. What is still owed stays
+ * owed. */
 static void renewal_failed(struct coord__postgres_elector *e,
                            const struct coord__postgres_reply *reply, coord_ms now)
 {
-    if (table_is_gone(reply)) {
+    if (is_final(reply)) {
         lost(e, &reply->error, now);
     } else {
         renewed(e, false, "", false, now);

@@ -5,15 +5,25 @@
 #include "tests/support/pgbouncer.h"
 #include "tests/support/postgres_world.h"
 
-static void open_with(struct world *w, struct pgbouncer *pooler, const char *mode, int size,
-                      char uri[POSTGRES_URI + 32], const char *option)
+#include <stdlib.h>
+
+static const char short_lives[] =
+    "server_lifetime = 1\nserver_idle_timeout = 1\nserver_check_delay = 0";
+
+static void open_as(struct world *w, struct pgbouncer *pooler, const char *mode, int size,
+                    const char *settings, char uri[POSTGRES_URI + 32], const char *option)
 {
     pgbouncer_needed();
     world_open(w, mode);
-    pgbouncer_start(pooler, &world_server, mode, size,
-                    "server_lifetime = 1\nserver_idle_timeout = 1\nserver_check_delay = 0");
+    pgbouncer_start(pooler, &world_server, mode, size, settings);
     snprintf(uri, POSTGRES_URI + 32, "%s%s", pooler->uri, option);
     w->wish.uri = uri;
+}
+
+static void open_with(struct world *w, struct pgbouncer *pooler, const char *mode, int size,
+                      char uri[POSTGRES_URI + 32], const char *option)
+{
+    open_as(w, pooler, mode, size, short_lives, uri, option);
 }
 
 static void refused_in(const char *mode)
@@ -110,7 +120,74 @@ static void test_postgres_pooler__that_lies_makes_no_two_leaders(void **state)
     pgbouncer_stop(&pooler);
 }
 
-static void test_postgres_pooler__a_reset_that_takes_the_lock_away_is_noticed(void **state)
+/* A pool of one in transaction mode gives its session to somebody else in between. */
+static void reset_by(const char *statement)
+{
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_as(&w, &pooler, "transaction", 1, "", uri, "&coord.pooler=session");
+    w.wish.ttl = 3000;
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    coord_lease_renew(a->lease, coord_clock_now());
+    candidates_run(&w.all, 100); /* its statements are prepared */
+    PGconn *other = PQconnectdb(pooler.uri);
+    assert_string_equal(postgres_server_try(other, "%s", statement), "");
+    candidates_until(&w.all, a, candidate_leads_not);
+    assert_int_equal(a->lease->last_end, COORD_END_LOST);
+    assert_int_equal(a->lease->error.code, COORD_E_POOLER);
+    PQfinish(other);
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
+static void test_postgres_pooler__that_unlocks_is_noticed(void **state)
+{
+    (void)state;
+    reset_by("select pg_advisory_unlock_all()");
+}
+
+static void test_postgres_pooler__that_resets_its_session_is_noticed(void **state)
+{
+    (void)state;
+    reset_by("discard all");
+}
+
+static int64_t backend_of(PGconn *conn)
+{
+    PGresult *result = PQexec(conn, "select pg_backend_pid()");
+    const int64_t pid = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    PQclear(result);
+    return pid;
+}
+
+/* The session of another client, in which nothing of ours is prepared, proves nothing of ours. */
+static void test_postgres_pooler__an_error_of_another_session_renews_nothing(void **state)
+{
+    (void)state;
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_as(&w, &pooler, "transaction", 2, "", uri, "&coord.pooler=session");
+    w.wish.ttl = 3000;
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    coord_lease_renew(a->lease, coord_clock_now());
+    candidates_run(&w.all, 100);
+    /* Whoever is faster gets the session with the lock; this one keeps it. */
+    PGconn *other[2] = {PQconnectdb(pooler.uri), PQconnectdb(pooler.uri)};
+    assert_string_equal(postgres_server_try(other[0], "begin"), "");
+    assert_string_equal(postgres_server_try(other[1], "begin"), "");
+    PQfinish(other[world_holder(&w) == backend_of(other[0]) ? 1 : 0]);
+    candidates_until(&w.all, a, candidate_leads_not);
+    assert_int_equal(a->lease->last_end, COORD_END_LOST);
+    assert_int_equal(a->lease->error.code, COORD_E_POOLER);
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
+static void test_postgres_pooler__that_goes_away_ends_the_term(void **state)
 {
     (void)state;
     struct world w;
@@ -134,7 +211,10 @@ int main(void)
         cmocka_unit_test(test_postgres_pooler__works_in_session_mode_when_the_uri_says_so),
         cmocka_unit_test(test_postgres_pooler__outlives_the_lifetime_of_its_sessions),
         cmocka_unit_test(test_postgres_pooler__that_lies_makes_no_two_leaders),
-        cmocka_unit_test(test_postgres_pooler__a_reset_that_takes_the_lock_away_is_noticed),
+        cmocka_unit_test(test_postgres_pooler__that_unlocks_is_noticed),
+        cmocka_unit_test(test_postgres_pooler__that_resets_its_session_is_noticed),
+        cmocka_unit_test(test_postgres_pooler__an_error_of_another_session_renews_nothing),
+        cmocka_unit_test(test_postgres_pooler__that_goes_away_ends_the_term),
     };
     return cmocka_run_group_tests(tests, world_start, world_stop);
 }
