@@ -21,8 +21,10 @@ static const struct coord__postgres_statement set_up = {
     "('statement_timeout', '0'), ('idle_session_timeout', '0'), ('lock_timeout', '0'), "
     "('idle_in_transaction_session_timeout', '0'), ('synchronous_commit', 'off'), "
     "('default_transaction_read_only', 'off')) as v(name, value) "
-    "where exists (select from pg_catalog.pg_settings s where s.name = v.name))",
+    "where exists (select from pg_catalog.pg_settings s "
+    "where s.name operator(pg_catalog.=) v.name))",
     3, true};
+
 static void opened(void *ctx, coord_ms now)
 {
     struct coord__bus_session *session = ctx;

@@ -8,8 +8,9 @@
 #include "coord/check.h"
 
 /* Before a question, in one message with it: that is one transaction, so that nothing stays behind
- * in a session that a pool gives to others. */
-#define COORD__POSTGRES_BOUNDED "set local statement_timeout = '10s';\n"
+ * in a session that a pool gives to others. Whose search_path it was does not matter, either. */
+#define COORD__POSTGRES_BOUNDED \
+    "set local statement_timeout = '10s'; set local search_path = pg_catalog;\n"
 
 #ifdef __cplusplus
 extern "C" {

@@ -16,9 +16,11 @@ enum {
 
 static const struct coord__postgres_statement set_up = {
     0, NULL,
-    "select set_config(s.name, '0', false) from pg_catalog.pg_settings s where s.name in "
-    "('statement_timeout', 'idle_session_timeout', 'lock_timeout')",
-    1, false};
+    "select pg_catalog.set_config('search_path', 'pg_catalog', false), "
+    "pg_catalog.set_config('statement_timeout', '0', false), "
+    "pg_catalog.set_config('lock_timeout', '0', false), "
+    "pg_catalog.set_config('idle_session_timeout', '0', false)",
+    4, true};
 
 static void opened(void *ctx, coord_ms now)
 {

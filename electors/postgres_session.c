@@ -217,7 +217,7 @@ static void opened(void *ctx, coord_ms now)
     }
     session->job_count = 0;
     session->probe_less = false;
-    if (coord__postgres_session_send(session, COORD__POSTGRES_NO_TIMEOUT, NULL, 0, NULL, now) &&
+    if (coord__postgres_session_send(session, COORD__POSTGRES_OPENING, NULL, 0, NULL, now) &&
         !session->pooler) {
         coord__postgres_session_settle(session, now);
     }
@@ -319,7 +319,7 @@ static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_
     case COORD__POSTGRES_PROBE_LESS:
         probed(session, reply, now);
         break;
-    case COORD__POSTGRES_NO_TIMEOUT:
+    case COORD__POSTGRES_OPENING:
         if (session->pooler) {
             coord__postgres_session_settle(session, now);
         }

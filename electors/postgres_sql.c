@@ -194,8 +194,13 @@ static const char blockers_text[] =
     "  and l.classid::bigint = ((-1 - $1::bigint) >> 32) & 4294967295\n"
     "  and l.objid::bigint = (-1 - $1::bigint) & 4294967295) order by a.xact_start limit 1";
 
-/* A role's statement_timeout of a millisecond would end the second statement otherwise. */
-static const char no_timeout_text[] = "set statement_timeout = 0";
+/*
+ * A role's statement_timeout of a millisecond would end the second statement otherwise; and in its
+ * search_path others may have put functions and operators of these names before the server's own.
+ */
+static const char opening_text[] =
+    "select pg_catalog.set_config('statement_timeout', '0', false),\n"
+    "  pg_catalog.set_config('search_path', 'pg_catalog', false)";
 
 /*
  * $1 lease, $2 statement, $3 lock, all in ms. A setting that this server does not know is skipped.
@@ -204,7 +209,7 @@ static const char no_timeout_text[] = "set statement_timeout = 0";
  */
 static const char settings_text[] =
     "select set_config(s.name, v.setting, false) from (values\n"
-    "  ('search_path', 'pg_catalog'), ('default_transaction_isolation', 'read committed'),\n"
+    "  ('default_transaction_isolation', 'read committed'),\n"
     "  ('default_transaction_read_only', 'off'), ('default_transaction_deferrable', 'off'),\n"
     "  ('synchronous_commit', 'local'), ('idle_session_timeout', $1::text || 'ms'),\n"
     "  ('idle_in_transaction_session_timeout', $1::text || 'ms'),\n"
@@ -250,7 +255,7 @@ static const struct coord__postgres_statement statements[] = {
     [COORD__POSTGRES_INIT] = {COORD__POSTGRES_INIT, "coord_init", init_text, 3, true},
     [COORD__POSTGRES_BLOCKERS] = {COORD__POSTGRES_BLOCKERS, "coord_blockers", blockers_text, 3,
                                   false},
-    [COORD__POSTGRES_NO_TIMEOUT] = {COORD__POSTGRES_NO_TIMEOUT, NULL, no_timeout_text, 0, false},
+    [COORD__POSTGRES_OPENING] = {COORD__POSTGRES_OPENING, NULL, opening_text, 2, true},
     [COORD__POSTGRES_SETTINGS] = {COORD__POSTGRES_SETTINGS, NULL, settings_text, 1, false},
     [COORD__POSTGRES_PROBE] = {COORD__POSTGRES_PROBE, NULL, probe_text, 10, true},
     [COORD__POSTGRES_PROBE_LESS] = {COORD__POSTGRES_PROBE_LESS, NULL, probe_less_text, 10, true},

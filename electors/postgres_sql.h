@@ -30,7 +30,7 @@ enum coord__postgres_sql {
     COORD__POSTGRES_ASK,
     COORD__POSTGRES_INIT,
     COORD__POSTGRES_BLOCKERS,
-    COORD__POSTGRES_NO_TIMEOUT, /* from here on not prepared: once in a session */
+    COORD__POSTGRES_OPENING, /* from here on not prepared: once in a session */
     COORD__POSTGRES_SETTINGS,
     COORD__POSTGRES_PROBE,
     COORD__POSTGRES_PROBE_LESS,
