@@ -179,10 +179,12 @@ static void test_postgres_pooler__an_error_of_another_session_renews_nothing(voi
     PGconn *other[2] = {PQconnectdb(pooler.uri), PQconnectdb(pooler.uri)};
     assert_string_equal(postgres_server_try(other[0], "begin"), "");
     assert_string_equal(postgres_server_try(other[1], "begin"), "");
-    PQfinish(other[world_holder(&w) == backend_of(other[0]) ? 1 : 0]);
+    const int keeper = world_holder(&w) == backend_of(other[0]) ? 0 : 1;
+    PQfinish(other[1 - keeper]);
     candidates_until(&w.all, a, candidate_leads_not);
     assert_int_equal(a->lease->last_end, COORD_END_LOST);
     assert_int_equal(a->lease->error.code, COORD_E_POOLER);
+    PQfinish(other[keeper]);
     world_abandon(&w);
     pgbouncer_stop(&pooler);
 }
