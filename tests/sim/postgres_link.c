@@ -187,8 +187,8 @@ static void read_call(const struct sim_world *world, enum coord__postgres_sql sq
     case COORD__POSTGRES_ASK:
         read_ask(call, values);
         break;
-    case COORD__POSTGRES_NO_TIMEOUT:
-        call->sql = SIM_PG_NO_TIMEOUT;
+    case COORD__POSTGRES_OPENING:
+        call->sql = SIM_PG_OPENING;
         break;
     case COORD__POSTGRES_SETTINGS:
         call->sql = SIM_PG_SETTINGS;
@@ -365,7 +365,7 @@ static void put_answer(PGresult *rows, const struct coord__postgres *pg,
         rows->rows = answer->done;
         break;
     case SIM_PG_LOGIN:
-    case SIM_PG_NO_TIMEOUT:
+    case SIM_PG_OPENING:
     case SIM_PG_SETTINGS:
     case SIM_PG_RELEASE:
     case SIM_PG_UNLOCK:

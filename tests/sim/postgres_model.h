@@ -21,7 +21,7 @@ enum {
 /* Each as electors/postgres_sql.c has it. */
 enum sim_pg_sql {
     SIM_PG_LOGIN = 1,
-    SIM_PG_NO_TIMEOUT,
+    SIM_PG_OPENING,
     SIM_PG_SETTINGS,
     SIM_PG_PROBE,
     SIM_PG_ACQUIRE,

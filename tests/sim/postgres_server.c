@@ -145,7 +145,7 @@ static bool set_up(struct sim_world *world, struct sim_pg_session *session)
         answer->lease = session->lease;
         answer->statement_timeout = session->statement_timeout;
         answer->lock_timeout = session->lock_timeout;
-    } else if (call->sql != SIM_PG_NO_TIMEOUT) {
+    } else if (call->sql != SIM_PG_OPENING) {
         return false;
     }
     finish(world, session, SIM_PG_ROWS);
