@@ -18,10 +18,6 @@ struct meaning {
     const char *cure;
 };
 
-#define HANDED_ON                                                                                  \
-    "a pooler in between hands its sessions on, or resets them: connect to the server itself, or " \
-    "put the pool into session mode"
-
 /* The first line that fits counts. */
 static const struct meaning statement_meanings[] = {
     {"42P01", COORD_E_NOT_INITIALISED, "run `coordctl init` on this database once"},
@@ -36,14 +32,20 @@ static const struct meaning statement_meanings[] = {
     {"23505", COORD_E_KEY_COLLISION,
      "coord.term holds this election's key or name twice over: rename one election, or delete the "
      "row that nobody uses"},
-    {"26000", COORD_E_POOLER, HANDED_ON}, /* what was prepared here is not known */
-    {"42P05", COORD_E_POOLER, HANDED_ON}, /* or was by somebody else */
+    {"26000", COORD_E_POOLER, /* what was prepared here is not known */
+     "a pooler in between hands its sessions on, or resets them: connect to the server itself, or "
+     "put the pool into session mode"},
+    {"42P05", COORD_E_POOLER, /* or was by somebody else */
+     "the pooler in between gives sessions on as their last client left them: set its "
+     "server_reset_query to DISCARD ALL"},
     {"22P02", COORD_E_FOREIGN_RECORD, "table coord.term is not coord's: see docs/postgres.md"},
     {"22003", COORD_E_FOREIGN_RECORD, NOT_OURS},
     {"22008", COORD_E_FOREIGN_RECORD, NOT_OURS},
     {"23", COORD_E_FOREIGN_RECORD, "table coord.term refuses the row: see its constraints"},
     {"55P03", COORD_E_NO_ANSWER, "another session locks coord.term: it is asked again"},
     {"57014", COORD_E_NO_ANSWER, "the statement took too long: it is asked again"},
+    {"25P04", COORD_E_NO_ANSWER,
+     "it is asked again; where it stays so, raise transaction_timeout of this role or database"},
     {"40", COORD_E_NO_ANSWER, "two transactions collided: it is asked again"},
     {"53100", COORD_E_NO_SPACE, "make room on the server's disk"},
     {"53200", COORD_E_SERVER_FULL,
@@ -91,8 +93,9 @@ bool coord__postgres_is_fatal(const PGresult *result)
     if (severity == NULL) {
         severity = PQresultErrorField(result, PG_DIAG_SEVERITY);
     }
-    /* An immediate shutdown comes as a WARNING of class 57P; 57014 is a cancel and is not of it. */
-    return (state != NULL && strncmp(state, "57P", 3) == 0) ||
+    /* An immediate shutdown comes as a WARNING of class 57P; 57014 is a cancel and is not of it.
+     * Without what was prepared in it a session is no more what it was: nor has it our locks. */
+    return (state != NULL && (strncmp(state, "57P", 3) == 0 || strcmp(state, "26000") == 0)) ||
            (severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0));
 }
 

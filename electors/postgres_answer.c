@@ -188,6 +188,8 @@ static void renewals_answered(struct coord__postgres_session *session,
         struct coord_error why;
         const int row = row_of(keys, count, e->key);
         if (!check_row(e, reply->rows, row, &why)) {
+            /* What took the lock may have taken the settings, too. */
+            session->settings_due = session->settings_due || why.code == COORD_E_POOLER;
             lost(e, &why, now);
             continue;
         }

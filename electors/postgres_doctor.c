@@ -134,8 +134,9 @@ static void check_server(struct report *r)
     if (!direct) {
         cure(add(r, "pool lifetime", COORD_VERDICT_SKIPPED, "not told through the pool",
                  "a pool that closes the server's session ends its terms"),
-             "set no most age for a connection in use; in PgBouncer server_lifetime and "
-             "server_idle_timeout spare those, client_idle_timeout and query_timeout do not: 0");
+             "set no most age for a connection in use; PgBouncer's server_lifetime, "
+             "server_idle_timeout and client_idle_timeout spare those; query_timeout = 0 and "
+             "server_reset_query = DISCARD ALL");
     }
 }
 

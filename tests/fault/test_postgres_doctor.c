@@ -294,7 +294,7 @@ static void test_postgres_doctor__tells_the_modes_of_a_pooler_apart(void **state
     examine(pooler.uri, true);
     assert_int_equal(finding("pooler")->verdict, COORD_VERDICT_OK);
     expect("pool lifetime", COORD_VERDICT_SKIPPED, "not told through the pool");
-    assert_non_null(strstr(finding("pool lifetime")->cure, "client_idle_timeout"));
+    assert_non_null(strstr(finding("pool lifetime")->cure, "server_reset_query"));
     pgbouncer_stop(&pooler);
     pgbouncer_start(&pooler, &world_server, "transaction", 1, "");
     examine(pooler.uri, true);

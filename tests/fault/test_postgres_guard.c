@@ -5,6 +5,10 @@
 #include "tests/support/postgres_world.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 static void must(PGconn *conn, const char *text)
 {
@@ -21,44 +25,73 @@ static const char *guard(PGconn *conn, const char *name, uint64_t fence)
     return postgres_server_try(conn, "select coord.fence('%s', %" PRIu64 ")", name, fence);
 }
 
-static void set_up_work(void)
+/* What a process that was stopped tells the test. */
+struct found {
+    uint64_t fence;
+    bool leads;    /* its first answer, before it looks at its socket */
+    char write[8]; /* the SQLSTATE of its guard */
+    unsigned stopped;
+};
+
+/* It leads, and is stopped between its look and its write. */
+static void lead_and_stop(const struct world *w, struct found *found)
 {
-    postgres_server_do(&world_server, "drop table if exists work; create table work (v text)");
+    struct candidates all = {.count = 0};
+    struct candidate *c = candidate_new(&all, &w->wish);
+    PGconn *work = postgres_server_connect(&world_server);
+    candidate_win(&all, c);
+    found->fence = c->fence;
+    raise(SIGSTOP);
+    found->leads = candidate_leads(c);
+    snprintf(found->write, sizeof found->write, "%s", guard(work, w->name, found->fence));
+    candidate_resign(&all, c);
+    found->stopped = c->stopped;
+    candidates_free(&all);
+    PQfinish(work);
 }
 
-static int64_t written(void)
+static pid_t launch(const struct world *w, struct found *found)
 {
-    return postgres_server_ask(&world_server, "select count(*) from work");
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) {
+            lead_and_stop(w, found);
+        }
+        _exit(0);
+    }
+    return pid;
 }
 
-static void test_postgres_guard__a_paused_leaders_late_write_is_refused(void **state)
+static void test_postgres_guard__a_stopped_leader_says_no_and_its_late_write_is_refused(
+    void **state)
 {
     (void)state;
     struct world w;
-    world_open(&w, "paused");
-    set_up_work();
-    struct candidate *a = world_join(&w);
+    int status = 0;
+    world_open(&w, "stopped");
+    struct found *found =
+        mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(found, MAP_FAILED);
+    const size_t log = postgres_server_log_size(&world_server);
+    const pid_t stopped = launch(&w, found);
+    assert_int_equal(waitpid(stopped, &status, WUNTRACED), stopped);
+    assert_true(WIFSTOPPED(status));
     struct candidate *b = world_join(&w);
-    candidate_win(&w.all, a);
-    PGconn *work = postgres_server_connect(&world_server);
-    assert_string_equal(guard(work, w.name, a->fence), "");
-    must(work, "insert into work values ('in time')");
-    must(work, "commit");
-    candidate_stand(b);
-    candidates_until(&w.all, b, candidate_is_held);
-    a->frozen = true; /* as SIGSTOP does */
-    candidates_until(&w.all, b, candidate_leads);
-    candidates_turn(&w.all, 0);
-    /* The paused one goes on where it was: it believed to lead, and writes. */
-    assert_string_equal(guard(work, w.name, a->fence), "STALE");
-    must(work, "rollback");
-    assert_string_equal(guard(work, w.name, b->fence), "");
-    must(work, "insert into work values ('by its successor')");
-    must(work, "commit");
-    assert_int_equal(written(), 2);
-    a->frozen = false;
-    assert_false(candidate_leads(a));
-    PQfinish(work);
+    candidate_win(&w.all, b);
+    assert_true(b->fence > found->fence);
+    assert_true(postgres_server_logged(&world_server, log, "idle-session timeout"));
+    kill(stopped, SIGCONT);
+    while (waitpid(stopped, &status, WNOHANG) == 0) {
+        candidates_turn(&w.all, 20);
+    }
+    assert_int_equal(status, 0);
+    assert_false(found->leads);
+    assert_string_equal(found->write, "STALE");
+    assert_int_equal(found->stopped, 1);
+    munmap(found, sizeof *found);
     world_close(&w);
 }
 
@@ -285,7 +318,8 @@ static void test_postgres_guard__a_release_goes_through_ones_own_open_work(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_postgres_guard__a_paused_leaders_late_write_is_refused),
+        cmocka_unit_test(
+            test_postgres_guard__a_stopped_leader_says_no_and_its_late_write_is_refused),
         cmocka_unit_test(test_postgres_guard__a_resigned_or_unknown_term_is_refused),
         cmocka_unit_test(test_postgres_guard__escapes_the_name_itself),
         cmocka_unit_test(test_postgres_guard__isolation_above_read_committed_is_refused),

@@ -5,8 +5,9 @@
 #include "tests/support/pgbouncer.h"
 #include "tests/support/postgres_world.h"
 
-static const char short_lives[] =
-    "server_lifetime = 1\nserver_idle_timeout = 1\nserver_check_delay = 0";
+/* In seconds. A session that a client has is kept, and so is the client. */
+static const char short_lives[] = "server_lifetime = 1\nserver_idle_timeout = 1\n"
+                                  "client_idle_timeout = 1\nserver_check_delay = 0";
 
 static void open_as(struct world *w, struct pgbouncer *pooler, const char *mode, int size,
                     const char *settings, char uri[POSTGRES_URI + 32], const char *option)
@@ -80,18 +81,40 @@ static void test_postgres_pooler__works_in_session_mode_when_the_uri_says_so(voi
     pgbouncer_stop(&pooler);
 }
 
-/* All pools of these tests recycle their sessions after a second; one that a client has is kept. */
+/* What a client of the pool is answered; in transaction mode over whatever session is free. */
+static void through(const struct pgbouncer *pooler, const char *text, char *out, size_t room)
+{
+    PGconn *conn = PQconnectdb(pooler->uri);
+    PGresult *result = PQexec(conn, text);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK && PQresultStatus(result) != PGRES_COMMAND_OK) {
+        fail_msg("%s: %s", text, PQerrorMessage(conn));
+    }
+    snprintf(out, room, "%s", PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
+    PQclear(result);
+    PQfinish(conn);
+}
+
 static void test_postgres_pooler__outlives_the_lifetime_of_its_sessions(void **state)
 {
     (void)state;
     struct world w;
     struct pgbouncer pooler;
     char uri[POSTGRES_URI + 32];
+    char younger[16];
     open_with(&w, &pooler, "session", 20, uri, "&coord.pooler=session");
+    w.wish.ttl = 6000; /* renewed every two seconds: its client is idle for longer than allowed */
     struct candidate *a = world_join(&w);
     candidate_win(&w.all, a);
     const int64_t holder = world_holder(&w);
-    candidates_run(&w.all, 3500);
+    PGconn *idle = PQconnectdb(pooler.uri); /* asks nothing, so it has no session of the server */
+    const coord_ms guard = coord_clock_now() + CANDIDATE_PATIENCE;
+    while (PQconsumeInput(idle) == 1) {
+        candidates_run(&w.all, 20);
+        assert_true(coord_clock_now() < guard);
+    }
+    PQfinish(idle);
+    through(&pooler, "select pg_backend_pid()", younger, sizeof younger);
+    world_until(&w, "select count(*) = 0 from pg_stat_activity where pid = %s", younger);
     assert_true(candidate_leads(a));
     assert_int_equal(a->started, 1);
     assert_int_equal(world_holder(&w), holder);
@@ -133,9 +156,14 @@ static struct candidate *lead_through_one(struct world *w, struct pgbouncer *poo
 
 static void expect_loss(struct world *w, struct pgbouncer *pooler, const struct candidate *a)
 {
+    char answer[16];
     candidates_until(&w->all, a, candidate_leads_not);
     assert_int_equal(a->lease->last_end, COORD_END_LOST);
     assert_int_equal(a->lease->error.code, COORD_E_POOLER);
+    /* What it leads on next is set up as the first one was. */
+    candidates_until(&w->all, a, candidate_leads);
+    through(pooler, "show synchronous_commit", answer, sizeof answer);
+    assert_string_equal(answer, "local");
     world_abandon(w);
     pgbouncer_stop(pooler);
 }
@@ -176,6 +204,38 @@ static void test_postgres_pooler__that_replaces_its_session_is_noticed(void **st
     expect_loss(&w, &pooler, a);
 }
 
+static bool leads_or_knows_why(const struct candidate *candidate)
+{
+    return candidate_leads(candidate) || candidate->lease->error.code == COORD_E_POOLER;
+}
+
+/* Whoever died in this pool leaves its lock, and what it had prepared, to the next client. */
+static void test_postgres_pooler__that_resets_nothing_gives_no_term_away(void **state)
+{
+    (void)state;
+    struct world w;
+    struct pgbouncer pooler;
+    char uri[POSTGRES_URI + 32];
+    open_as(&w, &pooler, "session", 20, "server_reset_query =", uri, "&coord.pooler=session");
+    struct candidate *a = world_join(&w);
+    candidate_win(&w.all, a);
+    const coord_ms hard = a->lease->term.hard;
+    const uint64_t fence = a->fence;
+    candidate_free(&w.all, a);
+    struct candidate *b = world_join(&w);
+    candidate_stand(b);
+    candidates_until(&w.all, b, leads_or_knows_why);
+    if (candidate_leads(b)) {
+        candidates_turn(&w.all, 0); /* its edge */
+        assert_true(b->started_at + 2 >= hard);
+        assert_true(b->fence > fence);
+    } else {
+        assert_non_null(strstr(b->lease->error.text, "server_reset_query"));
+    }
+    world_abandon(&w);
+    pgbouncer_stop(&pooler);
+}
+
 static void test_postgres_pooler__that_goes_away_ends_the_term(void **state)
 {
     (void)state;
@@ -203,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_postgres_pooler__that_unlocks_is_noticed),
         cmocka_unit_test(test_postgres_pooler__that_resets_its_session_is_noticed),
         cmocka_unit_test(test_postgres_pooler__that_replaces_its_session_is_noticed),
+        cmocka_unit_test(test_postgres_pooler__that_resets_nothing_gives_no_term_away),
         cmocka_unit_test(test_postgres_pooler__that_goes_away_ends_the_term),
     };
     return cmocka_run_group_tests(tests, world_start, world_stop);

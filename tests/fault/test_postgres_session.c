@@ -74,29 +74,6 @@ static void test_postgres_session__so_does_an_immediate_shutdown(void **state)
     restart_with(SIGQUIT);
 }
 
-static bool has_stopped(const struct candidate *candidate)
-{
-    return candidate->stopped == 1;
-}
-
-static void test_postgres_session__the_server_drops_a_holder_that_hangs(void **state)
-{
-    (void)state;
-    struct world w;
-    world_open(&w, "hang");
-    struct candidate *a = world_join(&w);
-    struct candidate *b = world_join(&w);
-    candidate_win(&w.all, a);
-    candidate_stand(b);
-    candidates_until(&w.all, b, candidate_is_held);
-    a->frozen = true; /* as SIGSTOP does */
-    candidates_until(&w.all, b, candidate_leads);
-    a->frozen = false;
-    assert_false(candidate_leads(a)); /* before it looks at its socket */
-    candidates_until(&w.all, a, has_stopped);
-    world_close(&w);
-}
-
 /* A process that is killed while its statement waits in the server. */
 static void test_postgres_session__a_client_killed_in_mid_query_leaves_no_lock(void **state)
 {
@@ -283,7 +260,6 @@ int main(void)
         cmocka_unit_test(test_postgres_session__a_terminated_backend_is_told_on_the_fatal),
         cmocka_unit_test(test_postgres_session__a_restart_ends_the_term_and_begins_another),
         cmocka_unit_test(test_postgres_session__so_does_an_immediate_shutdown),
-        cmocka_unit_test(test_postgres_session__the_server_drops_a_holder_that_hangs),
         cmocka_unit_test(test_postgres_session__a_client_killed_in_mid_query_leaves_no_lock),
         cmocka_unit_test(
             test_postgres_session__a_table_locked_for_longer_than_a_lease_costs_no_term),
