@@ -33,7 +33,6 @@ static const char facts_text[] = COORD__POSTGRES_BOUNDED
     "    and has_table_privilege(oid, 'insert')\n"
     "    and has_table_privilege(oid, 'update') from term), false),\n"
     "  coalesce((select seen and has_function_privilege(oid, 'execute') from guard), false),\n"
-    "  has_function_privilege('pg_control_system()', 'execute'),\n"
     "  (select count(*) from pg_stat_activity where backend_type = 'client backend'),\n"
     "  current_setting('max_connections')::int\n"
     "    - current_setting('superuser_reserved_connections')::int,\n"
@@ -50,7 +49,6 @@ enum fact {
     NOTE,
     MAY_ELECT,
     MAY_GUARD,
-    MAY_SEE_RUN,
     SESSIONS,
     SESSIONS_MOST,
     FSYNC,
@@ -65,6 +63,7 @@ enum fact {
 struct report {
     struct coord_checks checks;
     const PGresult *facts;
+    char run[64];     /* system identifier and timeline; "": not told */
     int backend;      /* as the login told it */
     bool pooler;      /* coord.pooler=session */
     bool shared_lock; /* two connections got one lock */
@@ -140,20 +139,24 @@ static void check_server(struct report *r)
     }
 }
 
-/* Asked apart: where it is barred, a whole statement that names it fails. */
-static void check_place(struct report *r, PGconn *conn)
+/* Asked apart, and as the elector asks: where one of its functions is barred the whole fails. */
+static void ask_run(struct report *r, PGconn *conn)
+{
+    PQclear(PQexec(conn, "begin; " COORD__POSTGRES_BOUNDED));
+    PGresult *result = PQexec(conn, coord__postgres_sql(COORD__POSTGRES_PROBE)->text);
+    strncat(r->run, coord__postgres_text(result, 0, COORD__PROBE_RUN), sizeof r->run - 1);
+    PQclear(result);
+    PQclear(PQexec(conn, "rollback"));
+}
+
+static void check_place(struct report *r)
 {
     char value[COORD_CHECK_VALUE_MAX];
-    PGresult *result = is(r, MAY_SEE_RUN)
-                           ? PQexec(conn, COORD__POSTGRES_BOUNDED
-                                    "select system_identifier from pg_control_system()")
-                           : NULL;
-    const char *system = coord__postgres_text(result, 0, 0);
-    snprintf(value, sizeof value, "%s, system_identifier %s", fact(r, ADDRESS),
-             system[0] != '\0' ? system : "not told");
+    const char *run = r->run[0] != '\0' ? r->run : "not told";
+    snprintf(value, sizeof value, "%s, system_identifier %.*s", fact(r, ADDRESS),
+             (int)strcspn(run, "/"), run);
     add(r, "server", COORD_VERDICT_OK, value,
         "the same for all members: advisory locks are of one server, and are not replicated");
-    PQclear(result);
 }
 
 static void check_database(struct report *r)
@@ -181,11 +184,11 @@ static void check_database(struct report *r)
              is(r, MAY_GUARD) ? "granted" : "missing",
              "coord.fence() refuses the writes of a term that is over"),
          there ? text : "coordctl init first");
-    cure(add(r, "run", unless(is(r, MAY_SEE_RUN), COORD_VERDICT_SKIPPED),
-             is(r, MAY_SEE_RUN) ? "can be named" : "this server keeps it to itself",
+    cure(add(r, "run", unless(r->run[0] != '\0', COORD_VERDICT_SKIPPED),
+             r->run[0] != '\0' ? "can be named" : "this server keeps it to itself",
              "a record counts as proof only within the run of the data in which it was written"),
-         "GRANT EXECUTE ON FUNCTION pg_control_system() TO the role; without it every takeover "
-         "waits a lease");
+         "GRANT EXECUTE ON FUNCTION pg_control_system(), pg_current_wal_insert_lsn(), "
+         "pg_walfile_name(pg_lsn) TO the role; without it every takeover waits a lease");
 }
 
 static void check_room(struct report *r)
@@ -296,7 +299,8 @@ static void examine(PGconn *conn, PGconn *second, uint64_t (*wall)(void), struct
     add(r, "connection", COORD_VERDICT_OK, fact(r, DATABASE),
         "all members of an election must use this very database");
     check_server(r);
-    check_place(r, conn);
+    ask_run(r, conn);
+    check_place(r);
     coord__postgres_doctor_settings(second, &r->checks);
     check_database(r);
     if (is(r, MAY_ELECT)) {

@@ -19,7 +19,7 @@ static const char settings_text[] =
     "select current_setting('idle_in_transaction_session_timeout'),\n"
     /* Not what bounds this question. */
     "  (select reset_val || unit from pg_settings where name = 'statement_timeout'),\n"
-    "  current_setting('transaction_timeout', true),\n"
+    "  (select reset_val || unit from pg_settings where name = 'transaction_timeout'),\n"
     "  current_setting('client_connection_check_interval', true),\n"
     "  case when inet_server_addr() is not null then current_setting('tcp_keepalives_idle')\n"
     "    || ', ' || current_setting('tcp_keepalives_interval')\n"
@@ -46,18 +46,29 @@ static const struct setting {
      "an answer that nobody takes must not keep the session of a host that is gone"},
 };
 
+/* Before the session replaces it, it bounds the statement that does so. */
+static bool ends_the_setup(const struct setting *s, const char *given)
+{
+    const long ms = strtol(given, NULL, 10);
+    return strcmp(s->name, "transaction_timeout") == 0 && ms > 0 && ms < strtol(trial[1], NULL, 10);
+}
+
 static void tell_settings(const PGresult *before, struct coord_checks *checks)
 {
     char value[COORD_CHECK_VALUE_MAX];
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const struct setting *s = &settings[i];
         const char *given = coord__postgres_text(before, 0, (int)i);
+        const bool low = ends_the_setup(s, given);
         if (given[0] != '\0') {
             snprintf(value, sizeof value, "%.60s; the elector's session sets %s", given, s->own);
         } else {
             snprintf(value, sizeof value, "%s", s->none);
         }
-        coord_check_add(checks, s->name, COORD_VERDICT_OK, value, s->why, "");
+        coord_check_add(checks, s->name, low ? COORD_VERDICT_WARN : COORD_VERDICT_OK, value, s->why,
+                        low ? "ALTER ROLE this role SET transaction_timeout = 0, or a second and "
+                              "more: until the session has set its own, this one ends it"
+                            : "");
     }
 }
 

@@ -60,11 +60,15 @@ static unsigned failures(void)
 static void test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server(void **state)
 {
     (void)state;
+    char version[32];
     postgres_server_needed();
     examine(world_server.uri, false);
     assert_int_equal(failures(), 0);
     expect("connection", COORD_VERDICT_OK, "postgres");
-    expect("version", COORD_VERDICT_OK, "PostgreSQL 1");
+    snprintf(version, sizeof version, "PostgreSQL %" PRId64,
+             postgres_server_ask(&world_server,
+                                 "select current_setting('server_version_num')::int / 10000"));
+    expect("version", COORD_VERDICT_OK, version);
     expect("primary", COORD_VERDICT_OK, "the primary");
     expect("pooler", COORD_VERDICT_OK, "none in between");
     assert_false(is_found("pool lifetime"));
@@ -79,6 +83,12 @@ static void test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server(
     expect("standbys", COORD_VERDICT_OK, "0");
     expect("clock", COORD_VERDICT_OK, " ms apart");
     expect("fsync", COORD_VERDICT_WARN, "off"); /* the tests' own server */
+}
+
+static bool knows_transaction_timeout(void)
+{
+    return postgres_server_ask(&world_server,
+                               "select current_setting('server_version_num')::int >= 170000") == 1;
 }
 
 static void test_postgres_doctor__tells_what_the_session_sets_by_itself(void **state)
@@ -98,9 +108,8 @@ static void test_postgres_doctor__tells_what_the_session_sets_by_itself(void **s
     expect("statement_timeout", COORD_VERDICT_OK, "7000ms; the elector's session sets ");
     expect("idle_in_transaction_session_timeout", COORD_VERDICT_OK, "11s; the elector's ");
     expect("client_connection_check_interval", COORD_VERDICT_OK, "13s; the elector's ");
-    const bool known = postgres_server_ask(
-        &world_server, "select count(*) from pg_settings where name = 'transaction_timeout'");
-    expect("transaction_timeout", COORD_VERDICT_OK, known ? "0; the elector's " : "not known");
+    expect("transaction_timeout", COORD_VERDICT_OK,
+           knows_transaction_timeout() ? "0ms; the elector's " : "not known before PostgreSQL 17");
     expect("tcp_keepalives", COORD_VERDICT_OK, "a local socket has none");
     expect("tcp_user_timeout", COORD_VERDICT_OK, "a local socket has none");
     postgres_server_do(&world_server, "drop role slow");
@@ -115,6 +124,33 @@ static void test_postgres_doctor__fails_where_a_later_version_made_the_schema(vo
     expect("schema", COORD_VERDICT_FAIL, "coord format 2");
     assert_non_null(strstr(finding("schema")->cure, "that version"));
     postgres_server_do(&world_server, "comment on table coord.term is 'coord format 1: ours'");
+}
+
+/* It bounds the statement by which the elector's session would set its own. Before 17 no role can
+ * have one. */
+static void test_postgres_doctor__warns_of_a_transaction_timeout_below_an_attempt(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *timeout;
+        enum coord_verdict verdict;
+    } cases[] = {{"400ms", COORD_VERDICT_WARN}, {"1s", COORD_VERDICT_OK}, {"0", COORD_VERDICT_OK}};
+    char uri[POSTGRES_URI];
+    postgres_server_needed();
+    postgres_server_do(&world_server, "create role hasty superuser login");
+    snprintf(uri, sizeof uri, "postgresql://hasty@/postgres?host=%s", world_server.folder);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        PGconn *conn = postgres_server_connect(&world_server);
+        const char *refused = postgres_server_try(
+            conn, "alter role hasty set transaction_timeout = '%s'", cases[i].timeout);
+        assert_string_equal(refused, knows_transaction_timeout() ? "" : "42704");
+        PQfinish(conn);
+        examine(uri, false);
+        assert_int_equal(failures(), 0);
+        expect("transaction_timeout",
+               knows_transaction_timeout() ? cases[i].verdict : COORD_VERDICT_OK, "");
+    }
+    postgres_server_do(&world_server, "drop role hasty");
 }
 
 /* Whatever keeps the elector's session from being set up. */
@@ -184,26 +220,53 @@ static void test_postgres_doctor__finds_a_stranger_with_an_elections_lock(void *
 static void test_postgres_doctor__says_what_a_managed_server_keeps_to_itself(void **state)
 {
     (void)state;
+    static const char *const barred[] = {"pg_control_system()", "pg_current_wal_insert_lsn()",
+                                         "pg_walfile_name(pg_lsn)"};
     char uri[POSTGRES_URI];
     char identifier[64];
     postgres_server_needed();
     snprintf(
         identifier, sizeof identifier, "system_identifier %" PRId64,
         postgres_server_ask(&world_server, "select system_identifier from pg_control_system()"));
-    examine(world_server.uri, false);
-    expect("server", COORD_VERDICT_OK, identifier);
     postgres_server_do(&world_server, "create role tenant login");
     postgres_server_do(&world_server, "grant usage on schema coord to tenant");
     postgres_server_do(&world_server, "grant select, insert, update on coord.term to tenant");
-    postgres_server_do(&world_server, "revoke execute on function pg_control_system() from public");
     snprintf(uri, sizeof uri, "postgresql://tenant@/postgres?host=%s", world_server.folder);
     examine(uri, false);
-    postgres_server_do(&world_server, "grant execute on function pg_control_system() to public");
+    expect("server", COORD_VERDICT_OK, identifier);
+    for (size_t i = 0; i < sizeof barred / sizeof barred[0]; i++) {
+        postgres_server_do(&world_server, "revoke execute on function %s from public", barred[i]);
+        examine(uri, false);
+        postgres_server_do(&world_server, "grant execute on function %s to public", barred[i]);
+        assert_int_equal(failures(), 0);
+        expect("run", COORD_VERDICT_SKIPPED, "keeps it to itself");
+        assert_non_null(strstr(finding("run")->cure, barred[i]));
+        expect("server", COORD_VERDICT_OK, "system_identifier not told");
+    }
     postgres_server_do(&world_server, "drop owned by tenant");
     postgres_server_do(&world_server, "drop role tenant");
-    assert_int_equal(failures(), 0);
-    expect("run", COORD_VERDICT_SKIPPED, "keeps it to itself");
-    expect("server", COORD_VERDICT_OK, "system_identifier not told");
+}
+
+/* A server that gives another version out: this role finds a function of its own first. */
+static void test_postgres_doctor__fails_on_a_server_before_14(void **state)
+{
+    (void)state;
+    char uri[POSTGRES_URI];
+    postgres_server_needed();
+    postgres_server_do(&world_server,
+                       "create role old superuser login; create schema old; "
+                       "alter role old set search_path = old, pg_catalog; "
+                       "create function old.current_setting(text) returns text language sql return "
+                       "case $1 when 'server_version_num' then '130022' "
+                       "else pg_catalog.current_setting($1) end");
+    snprintf(uri, sizeof uri, "postgresql://old@/postgres?host=%s", world_server.folder);
+    examine(uri, false);
+    postgres_server_do(&world_server, "drop function old.current_setting(text); drop schema old; "
+                                      "drop role old");
+    assert_int_equal(failures(), 1);
+    expect("version", COORD_VERDICT_FAIL, "PostgreSQL 13");
+    assert_non_null(strstr(finding("version")->why, "end a session that is silent"));
+    assert_non_null(strstr(finding("version")->cure, "14 or later"));
 }
 
 static void test_postgres_doctor__knows_a_small_primary_and_its_standby(void **state)
@@ -217,7 +280,9 @@ static void test_postgres_doctor__knows_a_small_primary_and_its_standby(void **s
     postgres_server_needed();
     postgres_server_start(&primary, options);
     postgres_server_follow(&standby, &primary);
-    postgres_server_until(&primary, "select count(*) = 1 from pg_stat_replication");
+    /* Those of its base backup may still be there. */
+    postgres_server_until(&primary, "select count(*) = 1 and bool_and(application_name = "
+                                    "'walreceiver') from pg_stat_replication");
     examine(primary.tcp_uri, false);
     snprintf(address, sizeof address, "127.0.0.1 port %d", primary.port);
     expect("server", COORD_VERDICT_OK, address);
@@ -317,10 +382,12 @@ int main(void)
         cmocka_unit_test(test_postgres_doctor__finds_nothing_that_fails_on_a_prepared_server),
         cmocka_unit_test(test_postgres_doctor__tells_what_the_session_sets_by_itself),
         cmocka_unit_test(test_postgres_doctor__fails_where_a_later_version_made_the_schema),
+        cmocka_unit_test(test_postgres_doctor__warns_of_a_transaction_timeout_below_an_attempt),
         cmocka_unit_test(test_postgres_doctor__fails_where_the_session_cannot_be_set_up),
         cmocka_unit_test(test_postgres_doctor__finds_a_row_under_another_names_key),
         cmocka_unit_test(test_postgres_doctor__finds_a_stranger_with_an_elections_lock),
         cmocka_unit_test(test_postgres_doctor__says_what_a_managed_server_keeps_to_itself),
+        cmocka_unit_test(test_postgres_doctor__fails_on_a_server_before_14),
         cmocka_unit_test(test_postgres_doctor__knows_a_small_primary_and_its_standby),
         cmocka_unit_test(test_postgres_doctor__compares_clocks_once_it_is_connected),
         cmocka_unit_test(test_postgres_doctor__names_init_and_the_grants),

@@ -176,7 +176,7 @@ static void test_postgres_roles__settings_of_a_role_change_nothing(void **state)
     static const char *const settings[] = {
         "statement_timeout = '40ms'",
         "lock_timeout = '1ms'",
-        "idle_session_timeout = '300ms'",
+        "idle_session_timeout = '100ms'",
         "idle_in_transaction_session_timeout = '1ms'",
         "default_transaction_isolation = 'serializable'",
         "default_transaction_read_only = on",
@@ -201,7 +201,7 @@ static void test_postgres_roles__settings_of_a_role_change_nothing(void **state)
         struct candidate *b = world_join(&w);
         candidate_win(&w.all, a);
         candidate_stand(b);
-        candidates_run(&w.all, 700);
+        candidates_run(&w.all, 400); /* a renewal comes after 333 */
         assert_true(candidate_leads(a));
         assert_int_equal(b->lease->leader.metadata_bytes, strlen(w.wish.metadata));
         coord_lease_withdraw(a->lease, coord_clock_now());
@@ -210,6 +210,62 @@ static void test_postgres_roles__settings_of_a_role_change_nothing(void **state)
         world_close(&w);
     }
     postgres_server_do(&world_server, "drop owned by odd; drop role odd");
+}
+
+/* What a role may run for is less than what this grant waits for a table that another has locked. */
+static void test_postgres_roles__a_grant_waits_as_long_as_its_own_session_says(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "hasty");
+    const size_t log = postgres_server_log_size(&world_server);
+    postgres_server_do(&world_server, "create role hasty login; "
+                                      "alter role hasty set statement_timeout = '250ms'; "
+                                      "alter role hasty set lock_timeout = '250ms'");
+    if (postgres_server_ask(&world_server,
+                            "select current_setting('server_version_num')::int >= 170000") == 1) {
+        postgres_server_do(&world_server, "alter role hasty set transaction_timeout = '250ms'");
+    }
+    grant_elector("hasty");
+    PGconn *other = postgres_server_connect(&world_server);
+    assert_string_equal(postgres_server_try(other, "begin; lock table coord.term"), "");
+    w.wish.uri = uri_of("hasty", "postgres");
+    w.wish.ttl = 600000; /* it waits for 37 seconds at most */
+    struct candidate *a = world_join(&w);
+    candidate_stand(a);
+    world_until(&w, "select count(*) = 1 from pg_stat_activity where usename = 'hasty' and "
+                    "wait_event_type = 'Lock' and clock_timestamp() - query_start > '500 ms'");
+    PQfinish(other);
+    candidates_until(&w.all, a, candidate_leads);
+    candidate_resign(&w.all, a);
+    world_close(&w);
+    /* A server before 17 is not asked for the one of the three that it does not have. */
+    assert_false(postgres_server_logged(&world_server, log, "unrecognized configuration"));
+    postgres_server_do(&world_server, "drop owned by hasty; drop role hasty");
+}
+
+/* Of a managed server: without a name of its run no record proves that a term is over. */
+static void test_postgres_roles__a_server_that_keeps_its_run_to_itself_costs_a_wait(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "tenant");
+    postgres_server_do(&world_server, "create role tenant login");
+    grant_elector("tenant");
+    postgres_server_do(&world_server, "revoke execute on function pg_control_system() from public");
+    w.wish.uri = uri_of("tenant", "postgres");
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    assert_int_equal(a->lease->error.code, COORD_OK);
+    candidate_resign(&w.all, a);
+    assert_int_equal(a->lease->release, COORD_RELEASE_RELEASED);
+    candidate_win(&w.all, b);
+    assert_int_equal(b->lease->term.debt, 1000);
+    assert_true(b->fence > a->fence);
+    postgres_server_do(&world_server, "grant execute on function pg_control_system() to public");
+    world_close(&w);
+    postgres_server_do(&world_server, "drop owned by tenant; drop role tenant");
 }
 
 /* ---------------------------------------------------------------- logins */
@@ -343,6 +399,8 @@ int main(void)
         cmocka_unit_test(test_postgres_roles__a_missing_right_names_the_grant),
         cmocka_unit_test(test_postgres_roles__a_watcher_sees_who_leads),
         cmocka_unit_test(test_postgres_roles__settings_of_a_role_change_nothing),
+        cmocka_unit_test(test_postgres_roles__a_grant_waits_as_long_as_its_own_session_says),
+        cmocka_unit_test(test_postgres_roles__a_server_that_keeps_its_run_to_itself_costs_a_wait),
         cmocka_unit_test(test_postgres_roles__a_wrong_password_is_told_and_not_repeated),
         cmocka_unit_test(test_postgres_roles__a_server_that_wants_tls_says_so),
         cmocka_unit_test(test_postgres_roles__a_full_server_is_waited_for),
