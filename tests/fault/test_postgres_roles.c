@@ -212,7 +212,7 @@ static void test_postgres_roles__settings_of_a_role_change_nothing(void **state)
     postgres_server_do(&world_server, "drop owned by odd; drop role odd");
 }
 
-/* What a role may run for is less than what this grant waits for a table that another has locked. */
+/* Of a role that may run for less than this grant waits, for a table that another has locked. */
 static void test_postgres_roles__a_grant_waits_as_long_as_its_own_session_says(void **state)
 {
     (void)state;

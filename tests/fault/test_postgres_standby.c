@@ -3,7 +3,7 @@
  */
 #include "tests/support/postgres_world.h"
 
-#include <signal.h>
+#include <inttypes.h>
 
 static struct postgres_server standby;
 
@@ -37,6 +37,13 @@ static void catch_up(void)
                           PQgetvalue(result, 0, 0));
     PQclear(result);
     PQfinish(conn);
+}
+
+static void cut_off(void)
+{
+    postgres_server_do(&standby, "alter system set primary_conninfo = ''");
+    postgres_server_do(&standby, "select pg_reload_conf()");
+    postgres_server_until(&world_server, "select count(*) = 0 from pg_stat_replication");
 }
 
 static void test_postgres_standby__is_refused(void **state)
@@ -85,12 +92,14 @@ static void test_postgres_standby__a_promotion_is_owed_and_the_old_primary_is_st
     candidate_win(&w.all, a);
     candidate_resign(&w.all, a);
     catch_up();
-    kill(standby.pid, SIGSTOP); /* what follows is not replicated */
+    cut_off(); /* what follows is not replicated */
     candidate_win(&w.all, a);
     const uint64_t lost = a->fence;
-    kill(standby.pid, SIGCONT);
-    postgres_server_do(&standby, "select 1");
     promote();
+    assert_int_equal(
+        postgres_server_ask(
+            &standby, "select fence < %" PRIu64 " from coord.term where name = '%s'", lost, w.name),
+        1);
     w.wish.uri = standby.uri;
     struct candidate *b = world_join(&w);
     candidate_stand(b);
@@ -119,6 +128,8 @@ static void test_postgres_standby__a_missing_synchronous_one_stalls_nobody(void 
     world_open(&w, "synchronous");
     postgres_server_do(&world_server, "alter system set synchronous_standby_names = 'gone'");
     postgres_server_do(&world_server, "select pg_reload_conf()");
+    postgres_server_until(&world_server,
+                          "select current_setting('synchronous_standby_names') = 'gone'");
     struct candidate *a = world_join(&w);
     candidate_win(&w.all, a);
     candidate_resign(&w.all, a);
