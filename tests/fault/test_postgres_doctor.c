@@ -247,22 +247,22 @@ static void test_postgres_doctor__says_what_a_managed_server_keeps_to_itself(voi
     postgres_server_do(&world_server, "drop role tenant");
 }
 
-/* A server that gives another version out: this role finds a function of its own first. */
+/* A database in which the server gives another version out. */
 static void test_postgres_doctor__fails_on_a_server_before_14(void **state)
 {
     (void)state;
-    char uri[POSTGRES_URI];
+    struct postgres_server old = world_server;
     postgres_server_needed();
-    postgres_server_do(&world_server,
-                       "create role old superuser login; create schema old; "
-                       "alter role old set search_path = old, pg_catalog; "
-                       "create function old.current_setting(text) returns text language sql return "
-                       "case $1 when 'server_version_num' then '130022' "
-                       "else pg_catalog.current_setting($1) end");
-    snprintf(uri, sizeof uri, "postgresql://old@/postgres?host=%s", world_server.folder);
-    examine(uri, false);
-    postgres_server_do(&world_server, "drop function old.current_setting(text); drop schema old; "
-                                      "drop role old");
+    postgres_server_do(&world_server, "create database old");
+    snprintf(old.uri, sizeof old.uri, "postgresql://postgres@/old?host=%s", world_server.folder);
+    world_prepare(&old);
+    postgres_server_do(&old, "set allow_system_table_mods = on; "
+                             "alter function current_setting(text) rename to real_setting; "
+                             "create function pg_catalog.current_setting(text) returns text "
+                             "language sql return case $1 when 'server_version_num' then '130022' "
+                             "else pg_catalog.real_setting($1) end");
+    examine(old.uri, false);
+    postgres_server_do(&world_server, "drop database old with (force)");
     assert_int_equal(failures(), 1);
     expect("version", COORD_VERDICT_FAIL, "PostgreSQL 13");
     assert_non_null(strstr(finding("version")->why, "end a session that is silent"));
