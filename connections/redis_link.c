@@ -278,9 +278,10 @@ void coord__redis_link_write(struct coord__redis_link *link, coord_ms now)
 {
     struct coord_error error;
     size_t written = 0;
-    if (link->state != COORD__REDIS_LINK_UP || link->out.start == link->out.end) {
+    if (link->state != COORD__REDIS_LINK_UP) {
         return;
     }
+    /* Also where nothing waits any more: then no room is asked for. */
     const enum coord__redis_io io = coord__redis_socket_write(link, &link->out, &written, &error);
     link->written += written;
     link->starved = io == COORD__REDIS_IO_LATER;

@@ -239,9 +239,10 @@ struct coord__redis_tls *coord__redis_tls_new(const struct coord__redis_target *
 void coord__redis_tls_free(struct coord__redis_tls *tls);
 enum coord__redis_io coord__redis_tls_handshake(struct coord__redis_tls *tls, int fd,
                                                 struct coord_error *error);
-/* As send() and recv(), over it: -1 with errno, EAGAIN among them. */
+/* As send() and recv(), over it: -1 with errno, EAGAIN among them; EPROTO: see explain(). */
 long coord__redis_tls_send(struct coord__redis_tls *tls, int fd, const char *bytes, size_t count);
 long coord__redis_tls_recv(struct coord__redis_tls *tls, int fd, char *bytes, size_t room);
+void coord__redis_tls_explain(struct coord_error *error);
 bool coord__redis_tls_wants_write(const struct coord__redis_tls *tls);
 
 #ifdef __cplusplus

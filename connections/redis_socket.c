@@ -205,9 +205,14 @@ void coord__redis_reader_start(struct coord__redis_link *link)
 
 #endif
 
-static enum coord__redis_io broken(const char *what, int number, struct coord_error *error)
+static enum coord__redis_io broken(const struct coord__redis_link *link, const char *what,
+                                   int number, struct coord_error *error)
 {
     char why[128];
+    if (link->tls != NULL && number == EPROTO) {
+        coord__redis_tls_explain(error);
+        return COORD__REDIS_IO_BROKEN;
+    }
     const char *text = number == 0 ? "the server closed it" : strerror_r(number, why, sizeof why);
     coord_error_set(error, COORD_E_UNREACHABLE,
                     "the connection broke while %s (%s): it is made again", what, text);
@@ -231,7 +236,7 @@ enum coord__redis_io coord__redis_socket_write(struct coord__redis_link *link,
                                  ? coord__redis_tls_send(link->tls, link->fd, bytes, count)
                                  : send(link->fd, bytes, count, MSG_NOSIGNAL);
         if (sent < 0) {
-            return is_later(errno) ? COORD__REDIS_IO_LATER : broken("writing", errno, error);
+            return is_later(errno) ? COORD__REDIS_IO_LATER : broken(link, "writing", errno, error);
         }
         buffer->start += (size_t)sent;
         *written += (size_t)sent;
@@ -253,7 +258,7 @@ enum coord__redis_io coord__redis_socket_read(struct coord__redis_link *link, bo
         return COORD__REDIS_IO_LATER;
     }
     if (count <= 0) {
-        return broken("reading", count == 0 ? 0 : errno, error);
+        return broken(link, "reading", count == 0 ? 0 : errno, error);
     }
     if (redisReaderFeed(link->reader, bytes, (size_t)count) != REDIS_OK ||
         link->reader->len - link->reader->pos > READER_MAX) {

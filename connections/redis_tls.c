@@ -239,9 +239,7 @@ long coord__redis_tls_send(struct coord__redis_tls *tls, int fd, const char *byt
 
 long coord__redis_tls_recv(struct coord__redis_tls *tls, int fd, char *bytes, size_t room)
 {
-    if (!pass_out(tls, fd) && errno != EAGAIN) {
-        return -1;
-    }
+    COORD_IGNORE(!pass_out(tls, fd), "one that refuses us says why, which can still be read");
     for (;;) {
         ERR_clear_error();
         const int count = SSL_read(tls->ssl, bytes, room > INT_MAX ? INT_MAX : (int)room);
@@ -261,6 +259,15 @@ long coord__redis_tls_recv(struct coord__redis_tls *tls, int fd, char *bytes, si
             return more;
         }
     }
+}
+
+void coord__redis_tls_explain(struct coord_error *error)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    coord_error_set(error, COORD_E_PROTOCOL,
+                    "TLS was broken off (%.100s): see the server's log; if it asks for a "
+                    "certificate, give ours in coord.tls_cert and coord.tls_key",
+                    reason != NULL ? reason : "without a reason");
 }
 
 /* Before the first bytes, too: that the socket is connected shows by its taking some. */
@@ -320,6 +327,11 @@ long coord__redis_tls_recv(struct coord__redis_tls *tls, int fd, char *bytes, si
     (void)room;
     errno = EPROTO;
     return -1;
+}
+
+void coord__redis_tls_explain(struct coord_error *error)
+{
+    COORD_IGNORE(coord__redis_tls_check(NULL, error), "it fails by design");
 }
 
 bool coord__redis_tls_wants_write(const struct coord__redis_tls *tls)

@@ -160,7 +160,7 @@ static void test_tls__shows_a_certificate_of_its_own(void **state)
     redis_server_do(&w->server, "CONFIG SET tls-auth-clients yes");
     struct fleet_member *without = join(w, "127.0.0.1", w->server.tls_port, w->cert, "");
     assert_non_null(without);
-    fleet_until(&w->fleet, has_failed, without);
+    assert_refused(w, without, "coord.tls_cert");
     fleet_drop(without);
     snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->cert, w->key);
     struct fleet_member *with = join(w, "127.0.0.1", w->server.tls_port, w->cert, more);

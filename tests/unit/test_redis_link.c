@@ -15,9 +15,11 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -115,6 +117,69 @@ static int meet(struct scene *s, int listener)
         peer = accept(listener, NULL, NULL);
     }
     return peer;
+}
+
+/* ---------------------------------------------------------------- a server that stops reading */
+
+static void greet(struct scene *s, int peer)
+{
+    static const char answers[] = "$21\r\nrun_id:0123456789abcd\r\n$11\r\nrole:master\r\n+PONG\r\n";
+    char heard[256];
+    assert_true(hear(s, peer, heard, sizeof heard) > 0);
+    assert_true(send(peer, answers, sizeof answers - 1, MSG_NOSIGNAL) > 0);
+    for (unsigned round = 0; s->call.state == COORD_REDIS_WAITING; round++) {
+        turn(s, round);
+    }
+    assert_int_equal(s->call.state, COORD_REDIS_ANSWERED);
+}
+
+static int listen_on_unix(char *folder, char *uri, size_t room)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    assert_non_null(mkdtemp(folder));
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/redis", folder);
+    snprintf(uri, room, "redis+unix://%s", at.sun_path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 4), 0);
+    return fd;
+}
+
+/* Else its descriptor would be ready at once, for ever. */
+static void test_redis_link__asks_for_no_room_once_nothing_waits_for_it(void **state)
+{
+    static struct scene s;
+    static char large[4096];
+    static struct coord_redis_call calls[1024];
+    char folder[] = "/tmp/coord-link-XXXXXX";
+    char uri[96];
+    struct coord_descriptor wanted = {.write = false};
+    const char *argv[] = {"PING", large};
+    const size_t bytes[] = {4, sizeof large};
+    size_t count = 0;
+    (void)state;
+    const int listener = listen_on_unix(folder, uri, sizeof uri);
+    open_scene(&s, uri);
+    const int peer = meet(&s, listener);
+    greet(&s, peer);
+    while (!wanted.write) {
+        assert_true(count < sizeof calls / sizeof calls[0]);
+        coord_redis_send(s.redis, &calls[count++], 2, argv, bytes, 1);
+        coord_redis_flush(s.redis, 1);
+        assert_true(coord_redis_descriptor(s.redis, &wanted));
+    }
+    coord_redis_forget(s.redis, &calls[count - 1]); /* of which not a byte has left */
+    coord_redis_process(s.redis, 1);
+    assert_true(coord_redis_descriptor(s.redis, &wanted));
+    assert_false(wanted.write);
+    while (count > 0) {
+        coord_redis_forget(s.redis, &calls[--count]);
+    }
+    close_scene(&s);
+    close(peer);
+    close(listener);
+    assert_int_equal(unlink(uri + strlen("redis+unix://")), 0);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 /* ---------------------------------------------------------------- TLS */
@@ -273,6 +338,7 @@ static void test_redis_ask__takes_a_clock_from_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_redis_link__asks_for_no_room_once_nothing_waits_for_it),
         cmocka_unit_test(test_redis_link__over_tls_sees_that_it_is_connected),
         cmocka_unit_test(test_redis_link__of_a_host_without_ipv6_says_why_the_other_address_fails),
         cmocka_unit_test(test_redis_link__asks_the_next_sentinel_when_one_talks_nonsense),
