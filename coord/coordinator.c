@@ -54,7 +54,8 @@ static enum coord_err check(const struct coord_coordinator_config *config, coord
                                "choose another");
     }
     bool fits = config->timeout > 0 && config->timeout < (coord_ms)1 << 40 && interval > 0 &&
-                interval < config->timeout && interval * 3 + config->tick < config->timeout;
+                interval < config->timeout &&
+                coord_ms_add(interval * 3, config->tick) < config->timeout;
     if (!fits) {
         return coord_error_set(error, COORD_E_BAD_ARGUMENT,
                                "three heartbeats of %llu ms and a tick of %llu ms do not fit into "

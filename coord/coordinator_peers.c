@@ -4,6 +4,7 @@
 #include "coord/coordinator_inside.h"
 #include "coord/rule.h"
 
+#include <float.h>
 #include <string.h>
 
 /* ---- who speaks ---- */
@@ -317,12 +318,19 @@ static uint32_t whole_number(int64_t value)
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+/* Finite, as it came. */
+static float load_of(double value)
+{
+    const double most = (double)FLT_MAX;
+    return (float)(value < -most ? -most : value > most ? most : value);
+}
+
 static void take_content(struct coord_coordinator *c, uint32_t ref,
                          const struct coord_message *message)
 {
     struct coord__peer *peer = coord__peer_at(&c->peers, ref);
     peer->in_flight = whole_number(message->in_flight_count);
-    peer->load = (float)message->load_factor;
+    peer->load = load_of(message->load_factor);
     unsigned flags = peer->flags & ~(unsigned)COORD__PEER_LEADER;
     peer->flags = (uint16_t)(flags | (message->is_leader ? COORD__PEER_LEADER : 0));
     if (message->leaving) {

@@ -13,9 +13,11 @@ bool coord__postgres_yes(const PGresult *rows, int row, int column)
     return coord__postgres_text(rows, row, column)[0] == 't';
 }
 
+/* What is below 0 is none of ours. */
 uint64_t coord__postgres_read(const PGresult *rows, int row, int column)
 {
-    return strtoull(coord__postgres_text(rows, row, column), NULL, 10);
+    const char *text = coord__postgres_text(rows, row, column);
+    return text[0] == '-' ? 0 : strtoull(text, NULL, 10);
 }
 
 void coord__postgres_copy_text(const PGresult *rows, int column, char *out)

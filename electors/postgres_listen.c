@@ -11,7 +11,7 @@
 enum {
     RETRY_FIRST = 250, /* ms, doubled with each failure */
     RETRY_CAP = 30000, /* ms */
-    PATIENCE = 5000    /* ms for one address, and for an answer */
+    PATIENCE = 5000    /* ms for one address */
 };
 
 static const struct coord__postgres_statement set_up = {

@@ -78,28 +78,22 @@ static enum coord_err look_up(const char *host, struct coord_addresses *out,
     return COORD_OK;
 }
 
-/* Answer one question, the lock let go meanwhile, as the question may be dropped meanwhile. */
+/* Answer one question, the lock let go meanwhile. */
 static void answer(struct coord__resolve *resolve, struct coord_resolution *question)
 {
-    struct coord_addresses addresses;
-    struct coord_error error = {.code = COORD_OK};
-    char *host = strdup(question->host);
     resolve->running = question;
     resolve->busy = true;
     pthread_mutex_unlock(&resolve->lock);
-    enum coord_err code = host != NULL ? look_up(host, &addresses, &error) : COORD_E_NO_MEMORY;
-    free(host);
+    const enum coord_err code = look_up(question->host, &question->addresses, &question->error);
     pthread_mutex_lock(&resolve->lock);
+    const bool dropped = resolve->running == NULL;
+    resolve->running = NULL;
     resolve->busy = false;
-    if (resolve->running == NULL) {
+    if (dropped) {
+        free(question);
         return;
     }
     question->code = code;
-    question->error = error;
-    if (code == COORD_OK) {
-        question->addresses = addresses;
-    }
-    resolve->running = NULL;
     atomic_store(&resolve->answered, true);
     if (resolve->loop != NULL) {
         coord__loop_wake(resolve->loop);
@@ -239,11 +233,14 @@ void coord__resolve_drop(void *ctx, struct coord_resolution *resolution)
     if (*at != NULL) {
         *at = resolution->next;
     }
-    if (resolve->running == resolution) {
-        resolve->running = NULL;
+    const bool running = resolve->running == resolution;
+    if (running) {
+        resolve->running = NULL; /* who looks it up frees it */
     }
     pthread_mutex_unlock(&resolve->lock);
-    free(resolution);
+    if (!running) {
+        free(resolution);
+    }
 }
 
 bool coord__resolve_answered(struct coord__resolve *resolve)

@@ -126,7 +126,7 @@ COORD_API void coord_sink_put(struct coord_sink *sink, const struct coord_report
  */
 COORD_API bool coord_sink_flush(struct coord_sink *sink, coord_ms bound);
 
-/** What became of the reports so far.
+/** What became of the reports so far; in a forked child, until it was forked.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never. */
 COORD_API struct coord_sink_counts coord_sink_counts(struct coord_sink *sink);
 

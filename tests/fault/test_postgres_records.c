@@ -86,6 +86,10 @@ static void test_postgres_records__values_that_coord_never_writes_are_called_tha
     struct candidate *a = world_join(&w);
     const struct coord_request look = {.verb = COORD_VERB_OBSERVE};
     candidate_win(&w.all, a);
+    postgres_server_do(&world_server,
+                       "update coord.term set since = '1901-01-01' where name = '%s'", w.name);
+    assert_int_equal(candidate_query(&w.all, a, &look), COORD_HELD);
+    assert_int_equal(a->lease->leader.since_us, 0); /* unknown */
     candidate_resign(&w.all, a);
     postgres_server_do(&world_server,
                        "update coord.term set successor = 'absent', reserved_until = 'infinity' "

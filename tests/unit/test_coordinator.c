@@ -17,6 +17,9 @@ static void test_coordinator__two_lost_beats_have_to_fit_into_the_timeout(void *
     config.interval = 0; /* T / 4 */
     assert_int_equal(coord_coordinator_new(&config, 0, &c, &error), COORD_OK);
     coord_coordinator_free(c);
+    config.tick = UINT64_MAX;
+    assert_int_equal(coord_coordinator_new(&config, 0, &c, &error), COORD_E_BAD_ARGUMENT);
+    config.tick = 0;
     config.instance_id = "";
     assert_int_equal(coord_coordinator_new(&config, 0, &c, &error), COORD_E_BAD_NAME);
 }
@@ -343,6 +346,25 @@ static void test_coordinator__registered_functions_are_called_until_removed(void
     coord_dispatcher_free(dispatcher);
 }
 
+static void test_coordinator__a_load_past_what_is_kept_stays_a_number(void **state)
+{
+    struct fleet *f = *state;
+    struct node *a = join(f, "a", NULL);
+    struct coord_message message = beat("b", "i", 1);
+    struct coord_peer peer;
+    message.load_factor = 1e300;
+    say(f, a, &message);
+    assert_true(coord_coordinator_find_peer(a->c, "b", 1, &peer));
+    assert_true(peer.load_factor > 1e38);
+    assert_true(peer.load_factor <= 1e300);
+    message.seq = 2;
+    message.load_factor = -1e300;
+    say(f, a, &message);
+    assert_true(coord_coordinator_find_peer(a->c, "b", 1, &peer));
+    assert_true(peer.load_factor < -1e38);
+    assert_true(peer.load_factor >= -1e300);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_coordinator__##name, fleet_begin, fleet_end)
 
 int main(void)
@@ -368,6 +390,7 @@ int main(void)
         TEST(the_dead_are_forgotten_after_ten_timeouts),
         TEST(a_peer_can_be_removed),
         TEST(registered_functions_are_called_until_removed),
+        TEST(a_load_past_what_is_kept_stays_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
