@@ -3,62 +3,37 @@
  */
 #include "cli/json.h"
 
+#include "coord/message_view.h"
+
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
-/* How many bytes of valid UTF-8 stand at the front; 0: none. RFC 3629, the table of section 4. */
-static size_t utf8_length(const unsigned char *bytes, size_t count)
+static void put_byte(FILE *out, unsigned char byte)
 {
-    const unsigned char first = bytes[0];
-    if (first < 0x80) {
-        return 1;
+    if (byte < 0x20 || byte == 0x7f) {
+        fprintf(out, "\\u%04x", (unsigned)byte);
+        return;
     }
-    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || count < length) {
-        return 0;
+    if (byte == '"' || byte == '\\') {
+        fputc('\\', out);
     }
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    if (first == 0xe0) {
-        low = 0xa0;
-    } else if (first == 0xed) {
-        high = 0x9f;
-    } else if (first == 0xf0) {
-        low = 0x90;
-    } else if (first == 0xf4) {
-        high = 0x8f;
-    }
-    if (bytes[1] < low || bytes[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if (bytes[i] < 0x80 || bytes[i] > 0xbf) {
-            return 0;
-        }
-    }
-    return length;
+    fputc(byte, out);
 }
 
 static void put_string(FILE *out, const unsigned char *bytes, size_t count)
 {
+    size_t sound = 0; /* up to here it is UTF-8 */
     fputc('"', out);
-    for (size_t at = 0; at < count;) {
-        const size_t length = utf8_length(bytes + at, count - at);
-        if (length == 0) {
+    for (size_t at = 0; at < count; at++) {
+        if (at == sound) {
+            sound += coord__utf8_span(bytes + at, count - at);
+        }
+        if (at == sound) {
             fputs("\\ufffd", out);
-            at++;
-            continue;
-        }
-        if (length == 1 && (bytes[at] < 0x20 || bytes[at] == 0x7f)) {
-            fprintf(out, "\\u%04x", (unsigned)bytes[at]);
+            sound++;
         } else {
-            if (bytes[at] == '"' || bytes[at] == '\\') {
-                fputc('\\', out);
-            }
-            fwrite(bytes + at, 1, length, out);
+            put_byte(out, bytes[at]);
         }
-        at += length;
     }
     fputc('"', out);
 }
@@ -108,22 +83,15 @@ void cli_json_null(struct cli_json *json, const char *key)
     fputs("null", json->out);
 }
 
-const char *cli_time_text(uint64_t us, char out[CLI_TIME_TEXT_MAX])
+const char *cli_time_text(uint64_t us, char out[COORD_TIME_TEXT_MAX])
 {
-    const time_t seconds = (time_t)(us / 1000000);
-    struct tm parts;
-    if (gmtime_r(&seconds, &parts) == NULL) {
-        out[0] = '\0';
-        return out;
-    }
-    const size_t length = strftime(out, CLI_TIME_TEXT_MAX - 8, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(out + length, CLI_TIME_TEXT_MAX - length, ".%03uZ", (unsigned)(us / 1000 % 1000));
+    coord_report_time(us > INT64_MAX ? INT64_MAX : (int64_t)us, out);
     return out;
 }
 
 void cli_json_time(struct cli_json *json, const char *key, uint64_t us)
 {
-    char text[CLI_TIME_TEXT_MAX] = "";
+    char text[COORD_TIME_TEXT_MAX] = "";
     cli_json_text(json, key, us == 0 ? NULL : cli_time_text(us, text));
 }
 

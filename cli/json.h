@@ -4,7 +4,7 @@
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
-#include "coord/base.h"
+#include "coord/report_text.h"
 
 #include <stdio.h>
 
@@ -37,11 +37,7 @@ void cli_json_leave(struct cli_json *json);
 /** End the object and its line, and flush. @return false: the reader went away. */
 bool cli_json_end(struct cli_json *json);
 
-enum {
-    CLI_TIME_TEXT_MAX = 40
-};
-
 /** The same text for people. @return out. */
-const char *cli_time_text(uint64_t us, char out[CLI_TIME_TEXT_MAX]);
+const char *cli_time_text(uint64_t us, char out[COORD_TIME_TEXT_MAX]);
 
 #endif /* CLI_JSON_H */

@@ -265,7 +265,7 @@ bool cli_peers_json(const struct cli_fleet *fleet, const struct cli_peers *peers
 
 bool cli_peers_change(const struct cli_fleet *fleet, const struct coord_event *event, bool json)
 {
-    char time[CLI_TIME_TEXT_MAX];
+    char time[COORD_TIME_TEXT_MAX];
     char id[COORD_ESCAPED_MAX];
     const bool of_peer =
         (event->kind >= COORD_EVENT_PEER_APPEARED && event->kind <= COORD_EVENT_PEER_FINISHED) ||

@@ -60,7 +60,7 @@ static bool print_json(const struct cli_election *opened, const struct coord_obs
 static bool print_text(const struct cli_election *opened, const struct coord_observation *seen)
 {
     const char *name = coord_election_name(opened->election);
-    char time[CLI_TIME_TEXT_MAX];
+    char time[COORD_TIME_TEXT_MAX];
     char left[TIME_TEXT];
     if (seen->taking_over) {
         printf("%s: nobody leads; %s takes over\n", name, seen->identity);

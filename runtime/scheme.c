@@ -1,49 +1,68 @@
 /* SPDX-License-Identifier: MIT
- * runtime/scheme.c - looks a scheme up in the program's own table.
+ * runtime/scheme.c - looks a scheme up in the program's own table, of electors or of buses.
  */
 #include "runtime/scheme.h"
+
+#include "runtime/bus.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static enum coord_err unknown(const struct coord_scheme *table, const char *scheme,
-                              struct coord_error *error)
+/* A line of either table begins with its scheme. @return NULL: there is none, which is told. */
+static const void *find_line(const char *what, const void *table, size_t line_bytes,
+                             const char *scheme, struct coord_error *error)
 {
     char known[160] = "";
     size_t used = 0;
-    for (const struct coord_scheme *s = table; s->scheme != NULL; s++) {
-        const int n =
-            snprintf(known + used, sizeof known - used, "%s%s:", used > 0 ? ", " : "", s->scheme);
-        if (n < 0 || (size_t)n >= sizeof known - used) {
-            break; /* cut: the sentence has an end */
+    bool cut = false;
+    const char *name;
+    COORD_ASSERT(table != NULL);
+    COORD_ASSERT(scheme != NULL);
+    for (const char *line = table; (name = *(const char *const *)(const void *)line) != NULL;
+         line += line_bytes) {
+        if (strcmp(name, scheme) == 0) {
+            return line;
         }
-        used += (size_t)n;
+        const int n =
+            snprintf(known + used, sizeof known - used, "%s%s:", used > 0 ? ", " : "", name);
+        cut = cut || n < 0 || (size_t)n >= sizeof known - used; /* the sentence has an end */
+        used += cut ? 0 : (size_t)n;
+        known[used] = '\0';
     }
-    known[used] = '\0';
-    return coord_error_set(error, COORD_E_UNKNOWN_SCHEME,
-                           "no backend has the URI scheme \"%s\": this program knows %s", scheme,
-                           used > 0 ? known : "none");
+    coord_error_set(error, COORD_E_UNKNOWN_SCHEME,
+                    "no %s has the URI scheme \"%s\": this program knows %s", what, scheme,
+                    used > 0 ? known : "none");
+    return NULL;
 }
 
 enum coord_err coord_scheme_find(const struct coord_scheme *table, const char *scheme,
                                  const struct coord_backend_ops **out, struct coord_error *error)
 {
-    COORD_ASSERT(table != NULL);
-    COORD_ASSERT(scheme != NULL);
-    for (const struct coord_scheme *s = table; s->scheme != NULL; s++) {
-        if (strcmp(s->scheme, scheme) != 0) {
-            continue;
-        }
-        struct coord_error why = {.code = COORD_E_NOT_INSTALLED};
-        const struct coord_backend_ops *ops = s->ops != NULL ? s->ops() : s->load(&why);
-        if (ops == NULL) {
-            if (error != NULL) {
-                *error = why;
-            }
-            return why.code;
-        }
-        *out = ops;
-        return COORD_OK;
+    const struct coord_scheme *line = find_line("backend", table, sizeof *table, scheme, error);
+    if (line == NULL) {
+        return COORD_E_UNKNOWN_SCHEME;
     }
-    return unknown(table, scheme, error);
+    struct coord_error why = {.code = COORD_E_NOT_INSTALLED};
+    const struct coord_backend_ops *ops = line->ops != NULL ? line->ops() : line->load(&why);
+    if (ops == NULL) {
+        return coord_error_set(error, why.code, "%s", why.text);
+    }
+    *out = ops;
+    return COORD_OK;
+}
+
+enum coord_err coord_bus_scheme_find(const struct coord_bus_scheme *table, const char *scheme,
+                                     const struct coord_broker_ops **out, struct coord_error *error)
+{
+    const struct coord_bus_scheme *line = find_line("bus", table, sizeof *table, scheme, error);
+    if (line == NULL) {
+        return COORD_E_UNKNOWN_SCHEME;
+    }
+    struct coord_error why = {.code = COORD_E_NOT_INSTALLED};
+    const struct coord_broker_ops *ops = line->ops != NULL ? line->ops() : line->load(&why);
+    if (ops == NULL) {
+        return coord_error_set(error, why.code, "%s", why.text);
+    }
+    *out = ops;
+    return COORD_OK;
 }
