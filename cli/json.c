@@ -3,37 +3,61 @@
  */
 #include "cli/json.h"
 
-#include "coord/message_view.h"
-
 #include <inttypes.h>
 #include <string.h>
 
-static void put_byte(FILE *out, unsigned char byte)
+/* How many bytes of valid UTF-8 stand at the front; 0: none. RFC 3629, the table of section 4. */
+static size_t utf8_length(const unsigned char *bytes, size_t count)
 {
-    if (byte < 0x20 || byte == 0x7f) {
-        fprintf(out, "\\u%04x", (unsigned)byte);
-        return;
+    const unsigned char first = bytes[0];
+    if (first < 0x80) {
+        return 1;
     }
-    if (byte == '"' || byte == '\\') {
-        fputc('\\', out);
+    const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || count < length) {
+        return 0;
     }
-    fputc(byte, out);
+    unsigned char low = 0x80;
+    unsigned char high = 0xbf;
+    if (first == 0xe0) {
+        low = 0xa0;
+    } else if (first == 0xed) {
+        high = 0x9f;
+    } else if (first == 0xf0) {
+        low = 0x90;
+    } else if (first == 0xf4) {
+        high = 0x8f;
+    }
+    if (bytes[1] < low || bytes[1] > high) {
+        return 0;
+    }
+    for (size_t i = 2; i < length; i++) {
+        if (bytes[i] < 0x80 || bytes[i] > 0xbf) {
+            return 0;
+        }
+    }
+    return length;
 }
 
 static void put_string(FILE *out, const unsigned char *bytes, size_t count)
 {
-    size_t sound = 0; /* up to here it is UTF-8 */
     fputc('"', out);
-    for (size_t at = 0; at < count; at++) {
-        if (at == sound) {
-            sound += coord__utf8_span(bytes + at, count - at);
-        }
-        if (at == sound) {
+    for (size_t at = 0; at < count;) {
+        const size_t length = utf8_length(bytes + at, count - at);
+        if (length == 0) {
             fputs("\\ufffd", out);
-            sound++;
-        } else {
-            put_byte(out, bytes[at]);
+            at++;
+            continue;
         }
+        if (length == 1 && (bytes[at] < 0x20 || bytes[at] == 0x7f)) {
+            fprintf(out, "\\u%04x", (unsigned)bytes[at]);
+        } else {
+            if (bytes[at] == '"' || bytes[at] == '\\') {
+                fputc('\\', out);
+            }
+            fwrite(bytes + at, 1, length, out);
+        }
+        at += length;
     }
     fputc('"', out);
 }

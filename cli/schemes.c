@@ -54,8 +54,8 @@ static cli_function find(const struct library *library, const char *symbol,
     void *const opened = open_library(library->file);
     if (opened == NULL) {
         const char *why = dlerror();
-        if (why != NULL && (strstr(why, strerror(EMFILE)) != NULL ||
-                            strstr(why, strerror(ENFILE)) != NULL)) {
+        if (why != NULL &&
+            (strstr(why, strerror(EMFILE)) != NULL || strstr(why, strerror(ENFILE)) != NULL)) {
             coord_error_set(error, COORD_E_SYSTEM,
                             "%s cannot be loaded (%s): raise the limit of open files",
                             library->file, why);
