@@ -172,6 +172,11 @@ static void test_postgres_guard__an_idle_transaction_holds_up_a_takeover_for_a_l
     candidates_until(&w.all, b, candidate_leads);
     /* The guard has bounded the transaction by the lease; nobody leads beside it. */
     assert_true(coord_clock_now() - begun >= 1000);
+    assert_int_equal(postgres_server_ask(&world_server,
+                                         "select count(*) from pg_locks where pid = %d and "
+                                         "locktype = 'advisory'",
+                                         PQbackendPID(work)),
+                     0);
     assert_string_not_equal(postgres_server_try(work, "commit"), "");
     PQfinish(work);
     world_close(&w);

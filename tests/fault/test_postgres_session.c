@@ -201,7 +201,12 @@ static void test_postgres_session__a_lost_listener_costs_speed_only(void **state
                 "%" PRId64,
                 listeners, last);
     assert_true(candidate_leads(a)); /* its own session is another */
-    coord_lease_withdraw(a->lease, coord_clock_now());
+    /* What happens while it does not listen is told to nobody. */
+    b->frozen = true;
+    postgres_server_do(&world_server, "select pg_terminate_backend(pid) from pg_stat_activity "
+                                      "where query like 'listen coord%%'");
+    candidate_resign(&w.all, a);
+    b->frozen = false;
     candidates_until(&w.all, b, candidate_leads);
     world_close(&w);
 }
