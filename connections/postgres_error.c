@@ -68,6 +68,8 @@ static const struct meaning login_meanings[] = {
      "database"},
     {"57P03", COORD_E_SERVER_STARTING, "it is tried again"},
     {"42501", COORD_E_NO_RIGHT, "GRANT CONNECT ON DATABASE to this role"},
+    {"42704", COORD_E_BAD_URI, "the server has no such parameter: correct URI or PGOPTIONS"},
+    {"22023", COORD_E_BAD_URI, "correct the parameter in the URI or in libpq's environment"},
     {"08P01", COORD_E_PROTOCOL, "a pooler in between refuses a parameter: remove it from the URI"},
     {"", COORD_E_UNREACHABLE, "check host, port and server; it is tried again"},
 };

@@ -230,19 +230,33 @@ PGconn *coord__postgres_target_start(const struct coord__postgres_target *target
     return PQconnectStartParams(p.keywords, p.values, 0);
 }
 
-PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target,
-                                       unsigned seconds)
+/* The URI as given: libpq may resolve names and walk over the hosts, since it may block. */
+static PGconn *connect_to(const struct coord__postgres_target *target, unsigned seconds,
+                          const char *wanted)
 {
-    /* The URI as given: libpq may resolve names and walk over the hosts, since it may block. */
     char limit[16];
     if (snprintf(limit, sizeof limit, "%u", seconds) < 0) {
         return NULL;
     }
     struct parameters p = {.count = 0};
     add(&p, "connect_timeout", limit);
+    add(&p, "target_session_attrs", wanted);
     add(&p, "dbname", target->uri);
     add(&p, "fallback_application_name", "coord");
-    PGconn *conn = PQconnectdbParams(p.keywords, p.values, 1);
+    return PQconnectdbParams(p.keywords, p.values, 1);
+}
+
+PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target,
+                                       unsigned seconds)
+{
+    PGconn *conn = NULL;
+    if (target->host_count > 1) {
+        conn = connect_to(target, seconds, "primary"); /* as an elector takes it */
+    }
+    if (conn == NULL || PQstatus(conn) != CONNECTION_OK) {
+        PQfinish(conn);
+        conn = connect_to(target, seconds, NULL);
+    }
     if (conn != NULL && PQstatus(conn) != CONNECTION_OK) {
         /* Once more, for the code in the text: it tells a wrong password from a wrong host, and
          * cannot be asked for before there is a connection. */

@@ -38,7 +38,7 @@ static const char facts_text[] = COORD__POSTGRES_BOUNDED
     "    - current_setting('superuser_reserved_connections')::int,\n"
     "  current_setting('fsync'), current_setting('max_locks_per_transaction'),\n"
     "  (extract(epoch from clock_timestamp()) * 1000000)::bigint,\n"
-    "  current_user, current_database(),\n"
+    "  quote_ident(current_user), current_database(),\n"
     "  (select count(*) from pg_stat_replication),\n"
     "  coalesce(host(inet_server_addr()) || ' port ' || inet_server_port(), 'a local socket')";
 
@@ -170,15 +170,15 @@ static void check_database(struct report *r)
          there ? "a newer version of coord made it: use that version"
                : "coordctl init --elector URI, as the owner of the database");
     snprintf(text, sizeof text,
-             "GRANT USAGE ON SCHEMA coord TO \"%.60s\"; GRANT SELECT, INSERT, UPDATE ON TABLE "
-             "coord.term TO \"%.60s\"",
+             "GRANT USAGE ON SCHEMA coord TO %s; GRANT SELECT, INSERT, UPDATE ON TABLE "
+             "coord.term TO %s",
              fact(r, USER), fact(r, USER));
     cure(add(r, "elector's rights", unless(is(r, MAY_ELECT), COORD_VERDICT_FAIL),
              is(r, MAY_ELECT) ? "granted" : "missing", "a candidate writes its row"),
          there ? text : "coordctl init first");
     snprintf(text, sizeof text,
-             "where this role also writes guarded data: GRANT USAGE ON SCHEMA coord TO \"%.60s\"; "
-             "GRANT EXECUTE ON FUNCTION coord.fence(text, bigint) TO \"%.60s\"",
+             "where this role also writes guarded data: GRANT USAGE ON SCHEMA coord TO %s; "
+             "GRANT EXECUTE ON FUNCTION coord.fence(text, bigint) TO %s",
              fact(r, USER), fact(r, USER));
     cure(add(r, "writer's rights", unless(is(r, MAY_GUARD), COORD_VERDICT_WARN),
              is(r, MAY_GUARD) ? "granted" : "missing",

@@ -29,9 +29,9 @@ static const char look_text[] =
     "  to_regprocedure('coord.fence(text,bigint)') is not null,\n"
     "  obj_description(to_regclass('coord.term'), 'pg_class'),\n"
     "  obj_description(to_regprocedure('coord.fence(text,bigint)'), 'pg_proc'),\n"
-    "  (select r.rolname from pg_namespace n join pg_roles r on r.oid = n.nspowner\n"
+    "  (select quote_ident(r.rolname) from pg_namespace n join pg_roles r on r.oid = n.nspowner\n"
     "    where n.nspname = 'coord'),\n"
-    "  current_user, current_database(), pg_is_in_recovery(),\n"
+    "  quote_ident(current_user), quote_ident(current_database()), pg_is_in_recovery(),\n"
     "  has_database_privilege(current_database(), 'create'),\n"
     "  has_schema_privilege(to_regnamespace('coord'), 'create')";
 
@@ -93,15 +93,14 @@ static enum coord_err check(const PGresult *found, struct coord_error *error)
     }
     if (!yes(found, SCHEMA) && !yes(found, MAY_CREATE_SCHEMA)) {
         return coord_error_set(error, COORD_E_NO_RIGHT,
-                               "%.60s may not create schema coord: run this as the owner of the "
-                               "database, or GRANT CREATE ON DATABASE \"%.60s\" TO %.60s first",
+                               "%s may not create schema coord: run this as the owner of the "
+                               "database, or GRANT CREATE ON DATABASE %s TO %s first",
                                user, PQgetvalue(found, 0, DATABASE), user);
     }
     if (yes(found, SCHEMA) && !(yes(found, TABLE) && yes(found, FUNCTION)) &&
         !yes(found, MAY_CREATE_IN_IT)) {
         return coord_error_set(error, COORD_E_NO_RIGHT,
-                               "schema coord is %.60s's, and %.60s may not create in it: run this "
-                               "as %.60s",
+                               "schema coord is %s's, and %s may not create in it: run this as %s",
                                PQgetvalue(found, 0, OWNER), user, PQgetvalue(found, 0, OWNER));
     }
     return COORD_OK;

@@ -98,7 +98,7 @@ static void test_postgres_roles__init_without_the_right_says_who_can(void **stat
     postgres_server_do(&world_server, "create database owned");
     assert_int_equal(coord_postgres_init(uri_of("nobody_much", "owned"), grants, &error),
                      COORD_E_NO_RIGHT);
-    assert_non_null(strstr(error.text, "GRANT CREATE ON DATABASE \"owned\" TO nobody_much"));
+    assert_non_null(strstr(error.text, "GRANT CREATE ON DATABASE owned TO nobody_much"));
     postgres_server_do(&world_server, "grant create on database owned to maker");
     assert_int_equal(coord_postgres_init(uri_of("maker", "owned"), grants, &error), COORD_OK);
     /* What another made is checked, and not replaced. */
@@ -109,6 +109,30 @@ static void test_postgres_roles__init_without_the_right_says_who_can(void **stat
     assert_int_equal(coord_postgres_init(uri_of("nobody_much", "owned"), grants, &error), COORD_OK);
     postgres_server_do(&world_server, "drop database owned with (force)");
     postgres_server_do(&world_server, "drop role nobody_much, maker");
+}
+
+/* Whatever the names: what is to be granted can be pasted as it stands. */
+static void test_postgres_roles__the_grant_that_is_named_works(void **state)
+{
+    (void)state;
+    postgres_server_needed();
+    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
+    struct coord_error error = {.code = COORD_OK};
+    postgres_server_do(&world_server, "create role \"Role-of \"\"63\"\" bytes, "
+                                      "0123456789012345678901234567890123456789012\" login");
+    postgres_server_do(&world_server, "create database \"my-\"\"db\"\"\"");
+    static const char role[] = "Role-of%20%2263%22%20bytes,%20"
+                               "0123456789012345678901234567890123456789012";
+    const char *uri = uri_of(role, "my-%22db%22");
+    assert_int_equal(coord_postgres_init(uri, grants, &error), COORD_E_NO_RIGHT);
+    char *grant = strstr(error.text, "GRANT CREATE");
+    assert_non_null(grant);
+    *strstr(grant, " first") = '\0';
+    postgres_server_do(&world_server, "%s", grant);
+    assert_int_equal(coord_postgres_init(uri, grants, &error), COORD_OK);
+    postgres_server_do(&world_server, "drop database \"my-\"\"db\"\"\" with (force)");
+    postgres_server_do(&world_server, "drop role \"Role-of \"\"63\"\" bytes, "
+                                      "0123456789012345678901234567890123456789012\"");
 }
 
 static void test_postgres_roles__init_takes_nothing_foreign_for_its_own(void **state)
@@ -344,6 +368,12 @@ static void test_postgres_roles__unreachable_and_unknown_are_told(void **state)
     struct candidate *b = world_join(&w);
     candidate_stand(b);
     candidates_until_error(&w.all, b, COORD_E_NOT_INITIALISED);
+    w.wish.uri = uri_of("postgres", "postgres");
+    strcat(uri_text, "&options=-cnonsense%3D1");
+    struct candidate *o = world_join(&w);
+    candidate_stand(o);
+    candidates_until_error(&w.all, o, COORD_E_BAD_URI);
+    assert_non_null(strstr(o->lease->error.text, "nonsense"));
     w.wish.uri = "postgresql://no-resolver.invalid/postgres";
     struct candidate *c = world_join(&w);
     candidate_stand(c);
@@ -395,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_postgres_roles__init_names_what_is_missing_and_creates_it),
         cmocka_unit_test(test_postgres_roles__twenty_may_init_at_once),
         cmocka_unit_test(test_postgres_roles__init_without_the_right_says_who_can),
+        cmocka_unit_test(test_postgres_roles__the_grant_that_is_named_works),
         cmocka_unit_test(test_postgres_roles__init_takes_nothing_foreign_for_its_own),
         cmocka_unit_test(test_postgres_roles__a_missing_right_names_the_grant),
         cmocka_unit_test(test_postgres_roles__a_watcher_sees_who_leads),

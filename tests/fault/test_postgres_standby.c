@@ -63,6 +63,19 @@ static void test_postgres_standby__is_refused(void **state)
     postgres_server_stop(&standby);
 }
 
+static void expect_primary(const char *uri)
+{
+    struct coord_check found[COORD_CHECKS_MAX];
+    const size_t count = coord_postgres_doctor(uri, false, coord_clock_wall_us, found);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(found[i].name, "primary") == 0) {
+            assert_string_equal(found[i].value, "the primary");
+            return;
+        }
+    }
+    fail_msg("%zu findings, and none is of the primary", count);
+}
+
 static void test_postgres_standby__of_several_hosts_the_primary_is_taken(void **state)
 {
     (void)state;
@@ -76,6 +89,9 @@ static void test_postgres_standby__of_several_hosts_the_primary_is_taken(void **
     struct candidate *a = world_join(&w);
     candidate_win(&w.all, a);
     assert_true(world_holder(&w) > 0);
+    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
+    assert_int_equal(coord_postgres_init(both, grants, NULL), COORD_OK);
+    expect_primary(both);
     world_close(&w);
     postgres_server_stop(&standby);
 }
