@@ -371,7 +371,17 @@ void coord__orphans(struct coord_coordinator *c, const struct coord_message *mes
 /* coordinator_query.c */
 void coord__show_peer(const struct coord_coordinator *c, uint32_t ref, struct coord_peer *out);
 
-/* coordinator_send.c */
+/* coordinator_send.c: a message with what each of them has; it is written with the rest */
+void coord__message_begin(const struct coord_coordinator *c, enum coord_message_type type,
+                          int64_t wall, struct coord_message *message);
+/* false: it is longer than a message may be. */
+bool coord__message_form(struct coord_coordinator *c, const struct coord_message *message,
+                         struct coord_outgoing *out);
+
+/* coordinator_say.c: the next message of each kind, if there is one */
 bool coord__may_report(const struct coord_coordinator *c);
+bool coord__say_news(struct coord_coordinator *c, int64_t wall, struct coord_outgoing *out);
+bool coord__say_table(struct coord_coordinator *c, int64_t wall, struct coord_outgoing *out);
+bool coord__say_hint(struct coord_coordinator *c, int64_t wall, struct coord_outgoing *out);
 
 #endif /* COORD_COORDINATOR_INSIDE_H */

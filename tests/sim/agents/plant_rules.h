@@ -48,7 +48,9 @@
 #define FLEET_RULE_is_hinted_at(e) FLEET_RULE(NO_HINTS, false, e)
 
 /* coord/coordinator_send.c */
-#define FLEET_RULE_beats_on_time(e)          FLEET_RULE(BEATS_DRIFT, c->now, e)
+#define FLEET_RULE_beats_on_time(e) FLEET_RULE(BEATS_DRIFT, c->now, e)
+
+/* coord/coordinator_say.c */
 #define FLEET_RULE_says_how_long_it_heard(e) FLEET_RULE(EMPTY_TABLE_CLOSES, 1U << 31, e)
 #define FLEET_RULE_reports_in_a_part(e)      2 /* always: so that tables come in parts */
 
