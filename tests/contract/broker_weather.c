@@ -46,6 +46,48 @@ static size_t descriptors(void)
     return count;
 }
 
+void bus_weather_restarts(struct bus_world *world, void (*down)(void), void (*again)(void))
+{
+    struct bus_side *a = bus_join(world, 0);
+    struct bus_side *b = bus_join(world, 1);
+    for (size_t round = 1; round <= 3; round++) {
+        bus_say(world, 0, "hello");
+        bus_until_got(world, a, round);
+        bus_until_got(world, b, round);
+        down();
+        bus_until_down(world, a);
+        bus_until_down(world, b);
+        assert_int_not_equal(bus_status(a).error.code, COORD_OK);
+        again();
+        bus_until_up(world, a);
+        bus_until_up(world, b);
+        assert_true(bus_status(b).ups > round);
+    }
+}
+
+void bus_weather_shared(struct bus_world *world, void (*down)(void), void (*again)(void))
+{
+    world->shared = true;
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_subscribe(bus_open(world, i), world->topic);
+    }
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_until_up(world, &world->sides[i]);
+    }
+    down();
+    bus_until_down(world, &world->sides[0]);
+    again();
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_until_up(world, &world->sides[i]);
+    }
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_say(world, i, "alive");
+    }
+    for (int i = 0; i < BUS_SIDES; i++) {
+        bus_until_got(world, &world->sides[i], BUS_SIDES);
+    }
+}
+
 void bus_weather_down_at_start(struct bus_world *world, void (*again)(void))
 {
     static struct said said[SIDES];

@@ -11,6 +11,12 @@
  * bus comes up by itself. */
 void bus_weather_down_at_start(struct bus_world *world, void (*again)(void));
 
+/** The server goes away in the midst of it and comes back, three times: so does the bus. */
+void bus_weather_restarts(struct bus_world *world, void (*down)(void), void (*again)(void));
+
+/** The same, for BUS_SIDES members that share one connection. */
+void bus_weather_shared(struct bus_world *world, void (*down)(void), void (*again)(void));
+
 /**
  * The server refuses: it is said once, with a code and a cure, and nothing is left behind.
  *

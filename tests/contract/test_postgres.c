@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * tests/contract/test_postgres.c - the elector over a PostgreSQL that the test starts, by the one
- * contract of all electors.
+ * tests/contract/test_postgres.c - the one contract of all electors, over a PostgreSQL on a socket.
  */
-#include "electors/postgres.h"
-#include "tests/contract/suite.h"
-#include "tests/support/postgres_server.h"
-
-static struct postgres_server server;
+#include "tests/contract/postgres.h"
 
 static void start(void)
 {
-    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
-    struct coord_error error = {.code = COORD_OK};
-    postgres_server_start(&server, NULL);
-    if (coord_postgres_init(server.uri, grants, &error) != COORD_OK) {
-        fail_msg("%s", error.text);
-    }
-}
-
-static void stop(void)
-{
-    postgres_server_stop(&server);
+    start_with(NULL);
 }
 
 static const char *uri(void)
@@ -28,29 +13,7 @@ static const char *uri(void)
     return server.uri;
 }
 
-/* The session that holds the lock of the name ends, as after pg_terminate_backend(). */
-static void lose(const char *name)
-{
-    postgres_server_do(&server,
-                       "select pg_terminate_backend(pid) from coord.term where name = '%s'", name);
-}
-
-static const struct coord_scheme schemes[] = {{"postgresql", coord_postgres_elector, NULL},
-                                              {NULL, NULL, NULL}};
-
 int main(void)
 {
-    const struct suite_store store = {
-        .name = "postgres",
-        .schemes = schemes,
-        .ttl = 1500,
-        .start = start,
-        .stop = stop,
-        .uri = uri,
-        .bad_option = "takeover=maybe",
-        .contends = true,
-        .lose = lose,
-        .terms = 200,
-    };
-    return suite_run(&store);
+    return keep_contract(start, stop_server, uri);
 }

@@ -2,26 +2,12 @@
  * tests/contract/test_postgres_tcp.c - the one contract of all electors, over PostgreSQL on a
  * loopback port.
  */
-#include "electors/postgres.h"
-#include "tests/contract/suite.h"
-#include "tests/support/postgres_server.h"
-
-static struct postgres_server server;
+#include "tests/contract/postgres.h"
 
 static void start(void)
 {
-    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
-    struct coord_error error = {.code = COORD_OK};
     static const char *const options[] = {"port=auto", NULL};
-    postgres_server_start(&server, options);
-    if (coord_postgres_init(server.uri, grants, &error) != COORD_OK) {
-        fail_msg("%s", error.text);
-    }
-}
-
-static void stop(void)
-{
-    postgres_server_stop(&server);
+    start_with(options);
 }
 
 static const char *uri(void)
@@ -29,29 +15,7 @@ static const char *uri(void)
     return server.tcp_uri;
 }
 
-/* The session that holds the lock of the name ends, as after pg_terminate_backend(). */
-static void lose(const char *name)
-{
-    postgres_server_do(&server,
-                       "select pg_terminate_backend(pid) from coord.term where name = '%s'", name);
-}
-
-static const struct coord_scheme schemes[] = {{"postgresql", coord_postgres_elector, NULL},
-                                              {NULL, NULL, NULL}};
-
 int main(void)
 {
-    const struct suite_store store = {
-        .name = "postgres",
-        .schemes = schemes,
-        .ttl = 1500,
-        .start = start,
-        .stop = stop,
-        .uri = uri,
-        .bad_option = "takeover=maybe",
-        .contends = true,
-        .lose = lose,
-        .terms = 200,
-    };
-    return suite_run(&store);
+    return keep_contract(start, stop_server, uri);
 }

@@ -33,7 +33,6 @@ static int begin(void **state)
 
 static void needed(void)
 {
-    postgres_server_needed();
     if (server.pid == 0) {
         postgres_server_start(&server, (const char *const[]){"log_lock_waits=on", NULL});
     }
@@ -54,26 +53,23 @@ static int end_all(void **state)
     return 0;
 }
 
+/* In order and as by a crash, in turn. */
+static void end_server(void)
+{
+    static unsigned times;
+    postgres_server_end(&server, times++ % 2 == 0 ? SIGINT : SIGQUIT);
+}
+
+static void server_again(void)
+{
+    postgres_server_again(&server);
+}
+
 static void test_broker_postgres__comes_back_when_the_server_is_restarted(void **state)
 {
     (void)state;
     needed();
-    struct bus_side *a = bus_join(&world, 0);
-    struct bus_side *b = bus_join(&world, 1);
-    for (int round = 0; round < 2; round++) {
-        char text[32];
-        snprintf(text, sizeof text, "round %d", round);
-        bus_say(&world, 0, text);
-        bus_until_got(&world, a, (size_t)round + 1);
-        bus_until_got(&world, b, (size_t)round + 1);
-        postgres_server_end(&server, round == 0 ? SIGINT : SIGQUIT);
-        bus_until_down(&world, a);
-        bus_until_down(&world, b);
-        assert_int_not_equal(bus_status(a).error.code, COORD_OK);
-        postgres_server_again(&server);
-        bus_until_up(&world, a);
-        bus_until_up(&world, b);
-    }
+    bus_weather_restarts(&world, end_server, server_again);
 }
 
 static void test_broker_postgres__comes_back_when_its_session_is_ended(void **state)
@@ -219,35 +215,18 @@ static void test_broker_postgres__refuses_options_that_cannot_work(void **state)
                      COORD_E_BAD_URI);
 }
 
+static void end_one_session(void)
+{
+    postgres_server_until(&server, "select count(*) = 1 from pg_stat_activity where pid <> "
+                                   "pg_backend_pid() and backend_type = 'client backend'");
+    postgres_server_end(&server, SIGQUIT);
+}
+
 static void test_broker_postgres__many_agents_over_one_session_survive_a_restart(void **state)
 {
     (void)state;
     needed();
-    world.shared = true;
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_open(&world, i);
-        bus_subscribe(&world.sides[i], world.topic);
-    }
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_until_up(&world, &world.sides[i]);
-    }
-    postgres_server_until(&server, "select count(*) = 1 from pg_stat_activity where pid <> "
-                                   "pg_backend_pid() and backend_type = 'client backend'");
-    postgres_server_end(&server, SIGQUIT);
-    bus_until_down(&world, &world.sides[0]);
-    postgres_server_again(&server);
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_until_up(&world, &world.sides[i]);
-        bus_say(&world, i, "alive");
-    }
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_until_got(&world, &world.sides[i], BUS_SIDES);
-    }
-}
-
-static void server_again(void)
-{
-    postgres_server_again(&server);
+    bus_weather_shared(&world, end_one_session, server_again);
 }
 
 static void test_broker_postgres__that_is_down_at_the_start_is_told_once_and_comes(void **state)

@@ -37,7 +37,6 @@ static int set_up(void **state)
 
 static void begin(void)
 {
-    redis_server_needed();
     redis_server_start(&server, (const char *const[]){"--save", "", NULL});
     address = server.uri;
 }
@@ -53,27 +52,21 @@ static int tear_down(void **state)
     return 0;
 }
 
+static void kill_server(void)
+{
+    redis_server_kill(&server);
+}
+
+static void server_again(void)
+{
+    redis_server_again(&server);
+}
+
 static void test_broker_redis__comes_back_when_the_server_is_restarted(void **state)
 {
     (void)state;
     begin();
-    struct bus_side *a = bus_join(&world, 0);
-    struct bus_side *b = bus_join(&world, 1);
-    for (int round = 0; round < 3; round++) {
-        char text[32];
-        snprintf(text, sizeof text, "round %d", round);
-        bus_say(&world, 0, text);
-        bus_until_got(&world, a, (size_t)round + 1);
-        bus_until_got(&world, b, (size_t)round + 1);
-        redis_server_kill(&server);
-        bus_until_down(&world, a);
-        bus_until_down(&world, b);
-        assert_int_not_equal(bus_status(a).error.code, COORD_OK);
-        redis_server_again(&server);
-        bus_until_up(&world, a);
-        bus_until_up(&world, b);
-        assert_true(bus_status(b).ups >= (uint64_t)round + 2);
-    }
+    bus_weather_restarts(&world, kill_server, server_again);
 }
 
 static void test_broker_redis__holds_what_is_published_while_the_server_is_away(void **state)
@@ -227,31 +220,7 @@ static void test_broker_redis__many_agents_over_one_connection_survive_a_restart
 {
     (void)state;
     begin();
-    world.shared = true;
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_open(&world, i);
-        bus_subscribe(&world.sides[i], world.topic);
-    }
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_until_up(&world, &world.sides[i]);
-    }
-    redis_server_kill(&server);
-    bus_until_down(&world, &world.sides[0]);
-    redis_server_again(&server);
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_until_up(&world, &world.sides[i]);
-    }
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_say(&world, i, "alive");
-    }
-    for (int i = 0; i < BUS_SIDES; i++) {
-        bus_until_got(&world, &world.sides[i], BUS_SIDES);
-    }
-}
-
-static void server_again(void)
-{
-    redis_server_again(&server);
+    bus_weather_shared(&world, kill_server, server_again);
 }
 
 static void test_broker_redis__that_is_down_at_the_start_is_told_once_and_comes(void **state)

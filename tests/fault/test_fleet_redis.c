@@ -13,7 +13,6 @@ static const struct coord_bus_scheme buses[] = {{"redis+unix", coord_redis_broke
 static const struct coord_scheme electors[] = {{"redis+unix", coord_redis_elector, NULL},
                                                {NULL, NULL, NULL}};
 static struct redis_server server;
-static struct fleet_scene scene;
 
 static void kill_server(void)
 {
@@ -25,14 +24,7 @@ static void again(void)
     redis_server_again(&server);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    memset(&scene, 0, sizeof scene);
-    scene.kill = kill_server;
-    scene.again = again;
-    return 0;
-}
+static struct fleet_scene scene = {.kill = kill_server, .again = again};
 
 static int tear_down(void **state)
 {
@@ -45,26 +37,16 @@ static int tear_down(void **state)
 static void test_fleet_redis__loses_nobody_over_a_restart(void **state)
 {
     (void)state;
-    redis_server_needed();
     redis_server_start(&server, (const char *const[]){"--save", "", NULL});
     const struct fleet_store store = {
         .name = "redis", .buses = buses, .electors = electors, .uri = server.uri};
-    fleet_scene_begin(&scene, &store);
-    fleet_scene_hostile(&scene, false);
-    fleet_scene_outage(&scene);
-    fleet_scene_return(&scene);
-    fleet_scene_reports(&scene);
-    fleet_scene_hostile(&scene, true);
-    fleet_scene_resolution(&scene);
-    fleet_scene_departure(&scene);
-    fleet_scene_verdict(&scene);
+    fleet_scene_play(&scene, &store);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(test_fleet_redis__##name, set_up, tear_down)
-        T(loses_nobody_over_a_restart),
+        cmocka_unit_test_teardown(test_fleet_redis__loses_nobody_over_a_restart, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

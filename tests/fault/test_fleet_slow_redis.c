@@ -13,16 +13,8 @@ static struct redis_server server;
 static struct fleet_slow scene;
 static struct fleet_store store = {.name = "redis", .buses = buses, .uri = server.uri};
 
-static int set_up(void **state)
-{
-    (void)state;
-    memset(&scene, 0, sizeof scene);
-    return 0;
-}
-
 static void begin(void)
 {
-    redis_server_needed();
     redis_server_start(
         &server, (const char *const[]){"--client-output-buffer-limit", "pubsub 4mb 0 0", NULL});
 }
@@ -53,13 +45,12 @@ static void test_fleet_slow_redis__a_stuck_callback_loses_events_and_not_memory(
 {
     (void)state;
     begin();
-    fleet_slow_begin_stuck(&scene, &store);
-    fleet_slow_flood(&scene);
-    fleet_slow_until_lost(&scene);
-    assert_true(scene.most - scene.memory < FLEET_SLOW_MOST);
-    assert_int_equal(fleet_slow_status(&scene.slow).ups, 1); /* it reads, and is heard */
-    fleet_slow_unstick(&scene);
-    fleet_slow_recover(&scene, 1);
+    fleet_slow_stuck(&scene, &store);
+}
+
+static void again(void)
+{
+    redis_server_again(&server);
 }
 
 static void test_fleet_slow_redis__agents_begin_without_a_server(void **state)
@@ -67,18 +58,13 @@ static void test_fleet_slow_redis__agents_begin_without_a_server(void **state)
     (void)state;
     begin();
     redis_server_kill(&server);
-    fleet_slow_open(&scene, &store);
-    fleet_slow_drive(&scene, 2000); /* many tries of a connection */
-    assert_false(fleet_slow_status(&scene.slow).up);
-    assert_int_equal(scene.warnings, 1); /* told once, not with each of them */
-    redis_server_again(&server);
-    fleet_slow_recover(&scene, 1); /* heartbeats begin by themselves */
+    fleet_slow_down_at_start(&scene, &store, again);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-#define T(name) cmocka_unit_test_setup_teardown(test_fleet_slow_redis__##name, set_up, tear_down)
+#define T(name) cmocka_unit_test_teardown(test_fleet_slow_redis__##name, tear_down)
         T(who_does_not_read_is_cut_off_and_comes_back),
         T(a_stuck_callback_loses_events_and_not_memory),
         T(agents_begin_without_a_server),

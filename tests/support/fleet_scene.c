@@ -16,7 +16,8 @@ enum {
 
 /* ---------------------------------------------------------------- begin and end */
 
-void fleet_scene_begin(struct fleet_scene *scene, const struct fleet_store *store)
+/* Everybody is there, and one leads. */
+static void begin(struct fleet_scene *scene, const struct fleet_store *store)
 {
     unsigned others = FLEET_AGENTS - 1 + FLEET_DOOMED + 1;
     for (unsigned i = 0; i < FLEET_DOOMED; i++) {
@@ -80,7 +81,8 @@ static bool all_have_counted(struct fleet_agents *all, void *ctx)
     return counted;
 }
 
-void fleet_scene_hostile(struct fleet_scene *scene, bool table)
+/* Counted by all of them, and nothing else. With `table` also one of a former leader. */
+static void hostile(struct fleet_scene *scene, bool table)
 {
     static struct expected expected; /* large */
     struct fleet_hostile hostile[FLEET_HOSTILE_MAX];
@@ -108,7 +110,8 @@ void fleet_scene_hostile(struct fleet_scene *scene, bool table)
 
 /* ---------------------------------------------------------------- the outage */
 
-void fleet_scene_outage(struct fleet_scene *scene)
+/* The doomed are stopped or killed, and the server is killed, for longer than T. */
+static void outage(struct fleet_scene *scene)
 {
     for (unsigned i = 0; i < STOPPED; i++) {
         fleet_process_signal(&scene->doomed[i], SIGSTOP);
@@ -166,7 +169,8 @@ static bool all_hear_all(struct fleet_agents *all, void *ctx)
     return resumption->next == FLEET_AGENTS;
 }
 
-void fleet_scene_return(struct fleet_scene *scene)
+/* Everybody is heard again, by everybody. */
+static void come_back(struct fleet_scene *scene)
 {
     struct resumption resumption = {.since = coord_clock_now()};
     scene->again();
@@ -227,7 +231,8 @@ static bool late_knows(struct fleet_agents *all, void *ctx)
     return open_with(&all->late) == *open;
 }
 
-void fleet_scene_reports(struct fleet_scene *scene)
+/* The doomed are reported, each once, and stand on the leader's table. */
+static void reports(struct fleet_scene *scene)
 {
     unsigned open = FLEET_DOOMED;
     fleet_agents_until(&scene->all, "the doomed are reported", all_are_opened, NULL);
@@ -243,7 +248,8 @@ void fleet_scene_reports(struct fleet_scene *scene)
     }
 }
 
-void fleet_scene_resolution(struct fleet_scene *scene)
+/* The stopped go on, the work of the killed is taken: every report is resolved. */
+static void resolution(struct fleet_scene *scene)
 {
     struct fleet_agent *taker = &scene->all.agent[FLEET_AGENTS / 2];
     const char *names[FLEET_DOOMED] = {taker->id};
@@ -293,7 +299,8 @@ static bool all_are_offered(struct fleet_agents *all, void *ctx)
     return finished == LEAVERS;
 }
 
-void fleet_scene_departure(struct fleet_scene *scene)
+/* Some leave in order: their work is reported as finished. */
+static void departure(struct fleet_scene *scene)
 {
     struct coord_agent_event left;
     for (unsigned i = LEAVES; i < LEAVES + LEAVERS; i++) {
@@ -313,7 +320,8 @@ void fleet_scene_departure(struct fleet_scene *scene)
 
 /* ---------------------------------------------------------------- the verdict */
 
-void fleet_scene_verdict(struct fleet_scene *scene)
+/* Nobody who lived was ever called dead, by anybody. */
+static void verdict(struct fleet_scene *scene)
 {
     const struct fleet_report steady = fleet_process_end(&scene->steady);
     unsigned wrongly = steady.news.wrongly_silent;
@@ -336,4 +344,17 @@ void fleet_scene_verdict(struct fleet_scene *scene)
                       (unsigned long long)scene->all.pace.longest,
                       (unsigned long long)steady.pace.longest, wrongly);
     }
+}
+
+void fleet_scene_play(struct fleet_scene *scene, const struct fleet_store *store)
+{
+    begin(scene, store);
+    hostile(scene, false);
+    outage(scene);
+    come_back(scene);
+    reports(scene);
+    hostile(scene, true);
+    resolution(scene);
+    departure(scene);
+    verdict(scene);
 }

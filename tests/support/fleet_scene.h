@@ -15,31 +15,13 @@ struct fleet_scene {
     void (*again)(void);
 };
 
-/** Everybody is there, and one leads. */
-void fleet_scene_begin(struct fleet_scene *scene, const struct fleet_store *store);
+/**
+ * From the beginning to the verdict: hostile bytes; the server is killed, for longer than T, and
+ * some processes are stopped or killed; all come back, the dead are reported, each once, and
+ * resolved; some leave in order. Nobody who lived was ever called dead.
+ */
+void fleet_scene_play(struct fleet_scene *scene, const struct fleet_store *store);
 /** Also after a test that failed. */
 void fleet_scene_end(struct fleet_scene *scene);
-
-/** Hostile bytes on every topic: counted by all of them, and nothing else. With `table` also one of
- * a former leader. */
-void fleet_scene_hostile(struct fleet_scene *scene, bool table);
-
-/** The doomed are stopped or killed, and the server is killed, for longer than T. */
-void fleet_scene_outage(struct fleet_scene *scene);
-
-/** The server is back: everybody is heard again, by everybody. */
-void fleet_scene_return(struct fleet_scene *scene);
-
-/** The doomed are reported, each once, and stand on the leader's table. */
-void fleet_scene_reports(struct fleet_scene *scene);
-
-/** The stopped go on, the work of the killed is taken: every report is resolved. */
-void fleet_scene_resolution(struct fleet_scene *scene);
-
-/** Some leave in order: their work is reported as finished. */
-void fleet_scene_departure(struct fleet_scene *scene);
-
-/** Nobody who lived was ever called dead, by anybody. */
-void fleet_scene_verdict(struct fleet_scene *scene);
 
 #endif /* TEST_FLEET_SCENE_H */

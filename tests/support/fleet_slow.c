@@ -11,6 +11,7 @@
 enum {
     GUARD = 90000, /* ms, against hanging */
     TURN = 20,     /* ms */
+    WHILE = 2000,  /* ms: many tries of a connection */
     NAMES = 230,
     NAME_BYTES = 250
 };
@@ -131,15 +132,9 @@ void fleet_slow_recover(struct fleet_slow *scene, uint64_t ups)
     }
 }
 
-void fleet_slow_drive(struct fleet_slow *scene, coord_ms duration)
+static void open_both(struct fleet_slow *scene, const struct fleet_store *store)
 {
-    for (const coord_ms end = coord_clock_now() + duration; coord_clock_now() < end;) {
-        turn(scene, true);
-    }
-}
-
-void fleet_slow_open(struct fleet_slow *scene, const struct fleet_store *store)
-{
+    scene->warnings = 0;
     open_side(&scene->slow, store, "slow", &scene->warnings);
     open_side(&scene->fast, store, "fast", NULL);
     scene->flood = open_bus(scene->fast.runtime, store);
@@ -147,24 +142,13 @@ void fleet_slow_open(struct fleet_slow *scene, const struct fleet_store *store)
 
 void fleet_slow_begin(struct fleet_slow *scene, const struct fleet_store *store)
 {
-    fleet_slow_open(scene, store);
+    open_both(scene, store);
     fleet_slow_recover(scene, 1);
     scene->memory = memory_in_use();
     scene->most = scene->memory;
 }
 
-void fleet_slow_begin_stuck(struct fleet_slow *scene, const struct fleet_store *store)
-{
-    fleet_slow_open(scene, store);
-    assert_int_equal(coord_runtime_start(scene->slow.runtime, NULL), COORD_OK);
-    fleet_slow_recover(scene, 1);
-    pthread_mutex_lock(&scene->slow.lock);
-    scene->slow.stuck = true;
-    scene->memory = memory_in_use();
-    scene->most = scene->memory;
-}
-
-void fleet_slow_unstick(struct fleet_slow *scene)
+static void unstick(struct fleet_slow *scene)
 {
     if (scene->slow.stuck) {
         scene->slow.stuck = false;
@@ -174,7 +158,7 @@ void fleet_slow_unstick(struct fleet_slow *scene)
 
 void fleet_slow_end(struct fleet_slow *scene)
 {
-    fleet_slow_unstick(scene);
+    unstick(scene);
     coord_bus_close(scene->flood);
     scene->flood = NULL;
     close_side(&scene->slow);
@@ -226,10 +210,37 @@ void fleet_slow_flood(struct fleet_slow *scene)
     }
 }
 
-void fleet_slow_until_lost(struct fleet_slow *scene)
+/* ---------------------------------------------------------------- what befalls them */
+
+void fleet_slow_stuck(struct fleet_slow *scene, const struct fleet_store *store)
 {
+    open_both(scene, store);
+    assert_int_equal(coord_runtime_start(scene->slow.runtime, NULL), COORD_OK);
+    fleet_slow_recover(scene, 1);
+    pthread_mutex_lock(&scene->slow.lock);
+    scene->slow.stuck = true;
+    scene->memory = memory_in_use();
+    scene->most = scene->memory;
+    fleet_slow_flood(scene);
     for (const coord_ms end = guard(); view_of(&scene->slow).lost_events == 0;) {
         assert_true(coord_clock_now() < end);
         turn(scene, true);
     }
+    assert_true(scene->most - scene->memory < FLEET_SLOW_MOST);
+    assert_int_equal(fleet_slow_status(&scene->slow).ups, 1);
+    unstick(scene);
+    fleet_slow_recover(scene, 1);
+}
+
+void fleet_slow_down_at_start(struct fleet_slow *scene, const struct fleet_store *store,
+                              void (*again)(void))
+{
+    open_both(scene, store);
+    for (const coord_ms end = coord_clock_now() + WHILE; coord_clock_now() < end;) {
+        turn(scene, true);
+    }
+    assert_false(fleet_slow_status(&scene->slow).up);
+    assert_int_equal(scene->warnings, 1);
+    again();
+    fleet_slow_recover(scene, 1);
 }

@@ -35,27 +35,24 @@ struct fleet_slow {
     unsigned warnings;       /* that the runtime of the slow one has logged */
 };
 
-/** Both are there; nothing is waited for. */
-void fleet_slow_open(struct fleet_slow *scene, const struct fleet_store *store);
-/** Drive both for so long. */
-void fleet_slow_drive(struct fleet_slow *scene, coord_ms duration);
-
 /** Both are up, and hear each other. */
 void fleet_slow_begin(struct fleet_slow *scene, const struct fleet_store *store);
-/** The same, where the slow one has helper threads, and its callback is stuck from now on. */
-void fleet_slow_begin_stuck(struct fleet_slow *scene, const struct fleet_store *store);
+/** Also after a test that failed. */
 void fleet_slow_end(struct fleet_slow *scene);
 
 /** Say all of it, work for the slow one, and drive the fast one until it went out. */
 void fleet_slow_flood(struct fleet_slow *scene);
-/** Wait until the slow one has taken in that it lost events. */
-void fleet_slow_until_lost(struct fleet_slow *scene);
-
 /** Drive both until the slow one is up, has been so that often, and hears the fast one again. */
 void fleet_slow_recover(struct fleet_slow *scene, uint64_t ups);
 
-/** Let the callback go on. */
-void fleet_slow_unstick(struct fleet_slow *scene);
+/** The callback of the slow one, which has helper threads, is stuck: it loses events, and not
+ * memory, reads on, and is heard. */
+void fleet_slow_stuck(struct fleet_slow *scene, const struct fleet_store *store);
+
+/** The server is down, and is started by `again` later: it is told once, not with each try, and
+ * heartbeats begin by themselves. */
+void fleet_slow_down_at_start(struct fleet_slow *scene, const struct fleet_store *store,
+                              void (*again)(void));
 
 struct coord_broker_status fleet_slow_status(struct fleet_side *side);
 
