@@ -12,9 +12,7 @@
 static void test_election__goes_to_one_and_is_handed_over_by_a_resignation(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     struct fleet_member *bert = redis_stand(w, "bert", w->server.uri);
     fleet_drive(&w->fleet, REDIS_TTL);
     assert_int_equal(fleet_reason(bert), COORD_REASON_HELD);
@@ -40,9 +38,7 @@ static void test_takeover__of_a_new_name_waits_a_lease_on_a_young_server(void **
 static void test_takeover__from_a_dead_leader_comes_when_its_lease_runs_out(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     struct fleet_member *bert = redis_stand(w, "bert", w->server.uri);
     fleet_drive(&w->fleet, REDIS_TTL);
     fleet_drop(anna);
@@ -53,9 +49,7 @@ static void test_takeover__from_a_dead_leader_comes_when_its_lease_runs_out(void
 static void test_takeover__from_a_stopped_leader_ends_it_before(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     struct fleet_member *bert = redis_stand(w, "bert", w->server.uri);
     anna->stuck = true;
     fleet_until(&w->fleet, fleet_leads, bert);
@@ -71,10 +65,8 @@ static void test_takeover__from_a_stopped_leader_ends_it_before(void **state)
 static void test_network__that_loses_the_reply_to_a_grant_makes_nobody_a_stranger(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
     proxy_drop_reply(&w->proxy, "EVAL");
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     assert_int_equal(proxy_dropped(&w->proxy), 1);
     assert_int_equal(anna->started, 1);
     fleet_drive(&w->fleet, REDIS_TTL);
@@ -84,9 +76,7 @@ static void test_network__that_loses_the_reply_to_a_grant_makes_nobody_a_strange
 static void test_network__that_loses_renewals_and_replies_ends_no_term(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     for (unsigned i = 0; i < 3; i++) {
         proxy_drop_reply(&w->proxy, "EVALSHA");
         fleet_drive(&w->fleet, REDIS_TTL);
@@ -101,9 +91,7 @@ static void test_network__that_loses_renewals_and_replies_ends_no_term(void **st
 static void test_network__that_is_cut_off_ends_a_term_before_the_next_begins(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     struct fleet_member *bert = redis_stand(w, "bert", w->server.uri);
     proxy_stall(&w->proxy, true);
     fleet_until(&w->fleet, fleet_leads, bert);
@@ -117,9 +105,7 @@ static void test_network__that_is_cut_off_ends_a_term_before_the_next_begins(voi
 static void test_network__that_delivers_an_old_acquire_late_makes_no_second_term(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     coord_lease_withdraw(anna->lease, fleet_now());
     fleet_until(&w->fleet, fleet_settled, anna);
     /* Her next acquire is under way for long, on a connection that she has given up. */
@@ -137,9 +123,7 @@ static void test_network__that_delivers_an_old_acquire_late_makes_no_second_term
 static void test_network__that_loses_the_reply_to_a_resignation_still_releases(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     fleet_drive(&w->fleet, 50);
     proxy_drop_reply(&w->proxy, "EVALSHA");
     coord_lease_withdraw(anna->lease, fleet_now());
@@ -153,9 +137,7 @@ static void test_network__that_loses_the_reply_to_a_resignation_still_releases(v
 static void test_network__that_doubles_a_reply_costs_a_connection_and_no_term(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     for (int i = 0; i < 3; i++) {
         proxy_double_reply(&w->proxy, "EVALSHA");
         fleet_drive(&w->fleet, REDIS_TTL);
@@ -170,9 +152,7 @@ static void test_network__that_doubles_a_reply_costs_a_connection_and_no_term(vo
 static void test_server__that_forgets_its_scripts_is_told_them_again(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     for (int i = 0; i < 4; i++) {
         redis_server_do(&w->server, "SCRIPT FLUSH");
         fleet_drive(&w->fleet, REDIS_TTL / 2);
@@ -206,9 +186,7 @@ static void empty_for(struct redis_world *w, struct fleet_member *next, struct f
 static void test_server__that_is_emptied_makes_all_who_knew_the_name_wait_a_lease(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     struct fleet_member *bert = redis_stand(w, "bert", w->server.uri);
     fleet_until(&w->fleet, redis_is_held, bert);
     fleet_drive(&w->fleet, 2 * REDIS_TTL); /* the server is older than a lease, and they know */
@@ -239,9 +217,7 @@ static void test_server__that_was_killed_and_came_back_empty_has_one_leader_agai
 static void test_server__that_restarts_with_its_data_keeps_its_leader(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     char before[128];
     char after[128];
     redis_read_field(w, "run", before, sizeof before);
@@ -259,9 +235,7 @@ static void test_server__that_restarts_with_its_data_keeps_its_leader(void **sta
 static void test_server__that_became_a_replica_is_refused_until_it_is_a_primary_again(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     redis_server_do(&w->server, "REPLICAOF 127.0.0.1 1");
     fleet_until(&w->fleet, redis_is_refused, anna);
     assert_int_equal(anna->lease->error.code, COORD_E_STANDBY);
@@ -313,9 +287,7 @@ static void test_server__that_is_promoted_as_it_runs_owes_a_lease_and_fences_ris
 static void test_server__that_is_full_says_so_and_a_leader_goes_on(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     redis_server_do(&w->server, "CONFIG SET maxmemory 1");
     fleet_drive(&w->fleet, REDIS_TTL);
     assert_true(fleet_leads(anna));

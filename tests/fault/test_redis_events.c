@@ -148,9 +148,7 @@ static void test_sharing__one_that_goes_with_a_request_outstanding_leaves_the_ot
     void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->proxy.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->proxy.uri);
     proxy_hold(&w->proxy, true);
     struct fleet_member *bert = redis_stand(w, "bert", w->proxy.uri);
     coord_elector_process(bert->elector, fleet_now()); /* its acquire is under way */
@@ -166,9 +164,7 @@ static void test_sharing__one_that_goes_with_a_request_outstanding_leaves_the_ot
 static void test_sharing__a_forked_child_lets_go_without_a_word(void **state)
 {
     struct redis_world *w = *state;
-    redis_clear(w);
-    struct fleet_member *anna = redis_stand(w, "anna", w->server.uri);
-    fleet_until(&w->fleet, fleet_leads, anna);
+    struct fleet_member *anna = redis_lead(w, w->server.uri);
     const pid_t pid = fork();
     if (pid == 0) {
         coord_elector_free(anna->elector, true);

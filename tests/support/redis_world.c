@@ -72,7 +72,6 @@ struct fleet_member *redis_join(struct redis_world *w, const char *identity, con
     return member;
 }
 
-/* The same, and it stands. */
 struct fleet_member *redis_stand(struct redis_world *w, const char *identity, const char *uri)
 {
     struct fleet_member *member = redis_join(w, identity, uri);
@@ -88,13 +87,20 @@ void redis_read_field(const struct redis_world *w, const char *field, char *out,
     freeReplyObject(reply);
 }
 
-/* The operator's word that nobody leads, so that nothing is owed. */
 void redis_clear(struct redis_world *w)
 {
     struct fleet_member *keeper = redis_join(w, "keeper", w->server.uri);
     const struct coord_request query = {.verb = COORD_VERB_INIT};
     assert_int_equal(fleet_query(&w->fleet, keeper, &query), COORD_DONE);
     fleet_drop(keeper);
+}
+
+struct fleet_member *redis_lead(struct redis_world *w, const char *uri)
+{
+    redis_clear(w);
+    struct fleet_member *anna = redis_stand(w, "anna", uri);
+    fleet_until(&w->fleet, fleet_leads, anna);
+    return anna;
 }
 
 /* ---------------------------------------------------------------- conditions */

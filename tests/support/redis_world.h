@@ -32,6 +32,8 @@ int redis_tear_down(void **state);
 struct fleet_member *redis_join(struct redis_world *w, const char *identity, const char *uri);
 /** The same, and it stands. */
 struct fleet_member *redis_stand(struct redis_world *w, const char *identity, const char *uri);
+/** "anna" stands where nothing is owed, and leads. */
+struct fleet_member *redis_lead(struct redis_world *w, const char *uri);
 /** A field of the record, or "". */
 void redis_read_field(const struct redis_world *w, const char *field, char *out, size_t bytes);
 /** The operator's word that nobody leads, so that nothing is owed. */

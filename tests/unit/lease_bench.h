@@ -26,10 +26,27 @@ static inline void begin(struct bench *b, unsigned rank, bool explicit_ack)
     coord_lease_init(&b->lease, &config, b->now);
 }
 
+/* What a test finds in its state: rank 0, and nothing to acknowledge. */
+static inline int bench_begin(void **state)
+{
+    static struct bench b;
+    memset(&b, 0, sizeof b);
+    begin(&b, 0, false);
+    *state = &b;
+    return 0;
+}
+
 static inline void expect(struct bench *b, enum coord_verb verb)
 {
     assert_true(coord_lease_next(&b->lease, b->now, &b->request));
     assert_int_equal(b->request.verb, verb);
+}
+
+/* It stands, and asks for the lease. */
+static inline void ask(struct bench *b)
+{
+    coord_lease_stand(&b->lease, b->now);
+    expect(b, COORD_VERB_ACQUIRE);
 }
 
 static inline void expect_nothing(struct bench *b)
@@ -74,8 +91,7 @@ static inline void expect_edge(struct bench *b, enum coord_edge_kind kind)
 
 static inline void lead(struct bench *b)
 {
-    coord_lease_stand(&b->lease, b->now);
-    expect(b, COORD_VERB_ACQUIRE);
+    ask(b);
     grant(b, 10, 0);
     assert_true(coord_lease_leading_at(&b->lease, b->now));
     expect_edge(b, COORD_EDGE_STARTED);
