@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * tests/unit/test_runtime.c - the clock, the loop, the threads.
+ * tests/unit/test_runtime.c - the clock, the loop.
  */
 #include "electors/memory.h"
 #include "runtime/election.h"
 #include "tests/support/fake_elector.h"
 #include "tests/support/support.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 enum {
@@ -306,195 +301,6 @@ static void test_loop__a_file_that_lives_on_in_a_child_does_not_spin(void **stat
     close(ends[1]);
 }
 
-/* ---------------------------------------------------------------- threads */
-
-static bool read_line_of(const char *path, const char *begin, char *out, size_t room)
-{
-    char line[256];
-    bool found = false;
-    FILE *file = fopen(path, "re");
-    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
-        found = strncmp(line, begin, strlen(begin)) == 0;
-        if (found) {
-            snprintf(out, room, "%s", line + strlen(begin));
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return found;
-}
-
-/* How many threads are called `name`; each blocks every signal that can be blocked. */
-static int threads_called(const char *name)
-{
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    const struct dirent *task;
-    assert_non_null(tasks);
-    while ((task = readdir(tasks)) != NULL) {
-        char path[300];
-        char text[256] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
-        if (task->d_name[0] == '.' || !read_line_of(path, "Name:\t", text, sizeof text)) {
-            continue;
-        }
-        text[strcspn(text, "\n")] = '\0';
-        if (strcmp(text, name) != 0) {
-            continue;
-        }
-        count++;
-        assert_true(read_line_of(path, "SigBlk:", text, sizeof text));
-        const uint64_t blocked = strtoull(text, NULL, 16);
-        for (int signal = 1; signal <= 31; signal++) {
-            if (signal != SIGKILL && signal != SIGSTOP) {
-                assert_true((blocked >> (signal - 1) & 1) != 0);
-            }
-        }
-    }
-    closedir(tasks);
-    return count;
-}
-
-static void test_threads__are_named_and_deaf_to_signals(void **state)
-{
-    (void)state;
-    sigset_t before;
-    sigset_t after;
-    struct fake_store store = {.fd = 0};
-    struct coord_runtime *runtime = make_runtime();
-    struct coord_election *election = open_over(runtime, &store, "a");
-    memset(&before, 0, sizeof before); /* the kernel fills in the first words only */
-    memset(&after, 0, sizeof after);
-    pthread_sigmask(SIG_SETMASK, NULL, &before);
-    assert_int_equal(coord_runtime_start(runtime, NULL), COORD_OK);
-    assert_int_equal(coord_runtime_start(runtime, NULL), COORD_OK); /* once is enough */
-    pthread_sigmask(SIG_SETMASK, NULL, &after);
-    assert_memory_equal(&before, &after, sizeof before);
-    assert_int_equal(coord_election_wait(election, GUARD, NULL), COORD_OK);
-    assert_int_equal(threads_called("coord-io"), 1);
-    assert_int_equal(threads_called("coord-callbacks"), 1);
-    assert_int_equal(coord_runtime_stop(runtime, COORD_NEVER), COORD_OK);
-    assert_int_equal(coord_runtime_stop(runtime, COORD_NEVER), COORD_OK);
-    assert_int_equal(threads_called("coord-io"), 0);
-    assert_int_equal(threads_called("coord-callbacks"), 0);
-    assert_int_equal(coord_election_renew(election, GUARD, NULL), COORD_OK); /* drives itself */
-    coord_runtime_free(runtime);
-}
-
-static void test_threads__leave_nothing_for_process_to_do(void **state)
-{
-    (void)state;
-    struct fake_store store = {.fd = 0};
-    struct coord_runtime *runtime = make_runtime();
-    struct coord_election *election = open_over(runtime, &store, "a");
-    assert_int_equal(coord_runtime_start(runtime, NULL), COORD_OK);
-    assert_int_equal(coord_election_wait(election, GUARD, NULL), COORD_OK);
-    process(runtime);
-    coord_runtime_free(runtime);
-}
-
-struct gate {
-    sem_t entered;
-    sem_t go;
-};
-
-static void pass_gate(void *ctx, struct coord_election *election, bool leading)
-{
-    struct gate *gate = ctx;
-    (void)election;
-    if (leading) {
-        sem_post(&gate->entered);
-        while (sem_wait(&gate->go) != 0) {
-        }
-    }
-}
-
-static void test_threads__stop_is_busy_while_a_callback_runs(void **state)
-{
-    (void)state;
-    struct fake_store store = {.fd = 0};
-    struct gate gate;
-    sem_init(&gate.entered, 0, 0);
-    sem_init(&gate.go, 0, 0);
-    struct coord_runtime *runtime = make_runtime();
-    struct coord_election *election = open_over(runtime, &store, "a");
-    assert_int_equal(coord_election_on_leader_change(election, pass_gate, &gate), COORD_OK);
-    assert_int_equal(coord_runtime_start(runtime, NULL), COORD_OK);
-    assert_int_equal(coord_election_stand(election), COORD_OK);
-    while (sem_wait(&gate.entered) != 0) {
-    }
-    assert_int_equal(coord_runtime_stop(runtime, 20), COORD_E_BUSY);
-    assert_int_equal(threads_called("coord-io"), 1); /* they go on */
-    sem_post(&gate.go);
-    assert_int_equal(coord_runtime_stop(runtime, COORD_NEVER), COORD_OK);
-    coord_runtime_free(runtime);
-    sem_destroy(&gate.entered);
-    sem_destroy(&gate.go);
-}
-
-struct inside {
-    struct coord_runtime *runtime;
-    atomic_int code;
-};
-
-static void stop_inside(void *ctx, struct coord_election *election, bool leading)
-{
-    struct inside *inside = ctx;
-    (void)election;
-    if (leading) {
-        atomic_store(&inside->code, coord_runtime_stop(inside->runtime, COORD_NEVER));
-    }
-}
-
-static void test_threads__stop_from_inside_a_callback_is_busy(void **state)
-{
-    (void)state;
-    struct fake_store store = {.fd = 0};
-    struct coord_runtime *runtime = make_runtime();
-    struct inside inside = {.runtime = runtime, .code = 1};
-    struct coord_election *election = open_over(runtime, &store, "a");
-    assert_int_equal(coord_election_on_leader_change(election, stop_inside, &inside), COORD_OK);
-    assert_int_equal(coord_runtime_start(runtime, NULL), COORD_OK);
-    assert_int_equal(coord_election_stand(election), COORD_OK);
-    while (atomic_load(&inside.code) == 1) {
-        sched_yield();
-    }
-    assert_int_equal(inside.code, COORD_E_BUSY);
-    coord_runtime_free(runtime);
-}
-
-static void *wait_elsewhere(void *ctx)
-{
-    return coord_election_wait(ctx, GUARD, NULL) == COORD_OK ? ctx : NULL;
-}
-
-static void test_threads__blocking_calls_hand_over_when_they_start_and_when_they_end(void **state)
-{
-    (void)state;
-    struct fake_store store = {.silent = true};
-    struct coord_runtime *runtime = make_runtime();
-    struct coord_election *election = open_over(runtime, &store, "a");
-    pthread_t threads[3];
-    void *result = NULL;
-    for (int i = 0; i < 3; i++) { /* one of them drives, the others wait */
-        assert_int_equal(pthread_create(&threads[i], NULL, wait_elsewhere, election), 0);
-    }
-    while (atomic_load(&store.requests[COORD_VERB_ACQUIRE]) == 0) {
-        sched_yield();
-    }
-    for (int i = 0; i < 20; i++) {
-        assert_int_equal(coord_runtime_start(runtime, NULL), COORD_OK);
-        assert_int_equal(coord_runtime_stop(runtime, COORD_NEVER), COORD_OK);
-    }
-    atomic_store(&store.silent, false);
-    for (int i = 0; i < 3; i++) {
-        pthread_join(threads[i], &result);
-        assert_ptr_equal(result, election);
-    }
-    coord_runtime_free(runtime);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,11 +314,6 @@ int main(void)
         cmocka_unit_test(test_loop__two_electors_may_name_one_descriptor),
         cmocka_unit_test(test_loop__a_number_may_come_to_mean_another_file),
         cmocka_unit_test(test_loop__a_file_that_lives_on_in_a_child_does_not_spin),
-        cmocka_unit_test(test_threads__are_named_and_deaf_to_signals),
-        cmocka_unit_test(test_threads__leave_nothing_for_process_to_do),
-        cmocka_unit_test(test_threads__stop_is_busy_while_a_callback_runs),
-        cmocka_unit_test(test_threads__stop_from_inside_a_callback_is_busy),
-        cmocka_unit_test(test_threads__blocking_calls_hand_over_when_they_start_and_when_they_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
