@@ -4,6 +4,23 @@
 #include "tests/support/file_world.h"
 #include "tests/support/support.h"
 
+/* @return the fence, which is above the former one. */
+static uint64_t expect_grant(struct machine *m, coord_ms owed, uint64_t former)
+{
+    const struct coord_reply *reply = acquire(m, 1);
+    assert_int_equal(reply->outcome, COORD_GRANTED);
+    assert_int_equal(reply->owed, owed);
+    assert_true(reply->fence > former);
+    return reply->fence;
+}
+
+static void expect_failure(struct machine *m, enum coord_err code)
+{
+    const struct coord_reply *reply = acquire(m, 1);
+    assert_int_equal(reply->outcome, COORD_FAILED);
+    assert_int_equal(reply->error.code, code);
+}
+
 /* ---------------------------------------------------------------- locks alone, torn slots */
 
 static void test_file_damage__a_lock_without_a_slot_is_past_after_one_lease(void **state)
@@ -124,9 +141,7 @@ static void test_file_damage__64_stopped_leaders_fill_the_ring(void **state)
         lock_for(&owners[i], number);
         now += LEASE;
     }
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_FAILED);
-    assert_int_equal(reply->error.code, COORD_E_RING_FULL);
+    expect_failure(B, COORD_E_RING_FULL);
     free_locks(&owners[7]);
     assert_int_equal(acquire(B, 1)->outcome, COORD_GRANTED);
 }
@@ -164,11 +179,7 @@ static void test_file_damage__a_damaged_slot_of_a_dead_one_owes_a_lease_and_leap
     slot_bytes(A->terms.mine.term.number)[60] ^= 1;
     kill_machine(A);
     now += 10;
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_GRANTED);
-    assert_int_equal(reply->owed, LEASE);
-    assert_true(reply->fence > fence);
-    assert_true(reply->fence >= WALL_US + (UINT64_C(1) << 32));
+    assert_true(expect_grant(B, LEASE, fence) >= WALL_US + (UINT64_C(1) << 32));
     /* It was written over, so it costs only once. */
     kill_machine(B);
     now += LEASE;
@@ -197,11 +208,8 @@ static void test_file_damage__a_removed_file_ends_the_term_and_owes_a_lease(void
     const uint64_t fence = lead(A);
     now += 10;
     disk.path = -1;
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_GRANTED);
-    assert_int_equal(reply->owed, LEASE);
-    assert_true(reply->fence > fence);
-    reply = renew(A, true);
+    expect_grant(B, LEASE, fence);
+    const struct coord_reply *reply = renew(A, true);
     assert_int_equal(reply->outcome, COORD_LOST);
     assert_int_equal(reply->error.code, COORD_E_FOREIGN_RECORD);
     /* Once the host knows, A contends for the new file. */
@@ -216,11 +224,19 @@ static void test_file_damage__a_copied_file_proves_nothing_but_its_fence(void **
     disk.made = 2;
     memcpy(disk.files[1].bytes, disk.files[0].bytes, sizeof disk.files[0].bytes);
     disk.path = 1;
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_GRANTED);
-    assert_int_equal(reply->owed, LEASE);
-    assert_true(reply->fence > fence);
+    expect_grant(B, LEASE, fence);
     assert_int_equal(renew(A, true)->outcome, COORD_LOST);
+}
+
+/* B is told that A holds it, and A's next renewal puts its slot right. */
+static void expect_mending(void)
+{
+    assert_int_equal(acquire(B, 1)->outcome, COORD_HELD);
+    now += LEASE / 3;
+    assert_int_equal(renew(A, true)->outcome, COORD_RENEWED);
+    const struct coord_reply *reply = acquire(B, 1);
+    assert_int_equal(reply->outcome, COORD_HELD);
+    assert_int_equal(reply->retry_in, LEASE);
 }
 
 static void test_file_damage__a_foreign_slot_over_a_leaders_is_mended(void **state)
@@ -230,12 +246,7 @@ static void test_file_damage__a_foreign_slot_over_a_leaders_is_mended(void **sta
     struct coord__file_term foreign = A->terms.mine.term;
     foreign.place.inode++;
     coord__file_slot_write(&foreign, slot_bytes(foreign.number));
-    assert_int_equal(acquire(B, 1)->outcome, COORD_HELD);
-    now += LEASE / 3;
-    assert_int_equal(renew(A, true)->outcome, COORD_RENEWED);
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_HELD);
-    assert_int_equal(reply->retry_in, LEASE);
+    expect_mending();
 }
 
 static void test_file_damage__a_file_that_was_emptied_under_its_leader_is_filled_again(void **state)
@@ -243,12 +254,7 @@ static void test_file_damage__a_file_that_was_emptied_under_its_leader_is_filled
     (void)state;
     lead(A);
     memset(file_there()->bytes, 0, sizeof file_there()->bytes);
-    assert_int_equal(acquire(B, 1)->outcome, COORD_HELD);
-    now += LEASE / 3;
-    assert_int_equal(renew(A, true)->outcome, COORD_RENEWED);
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_HELD);
-    assert_int_equal(reply->retry_in, LEASE);
+    expect_mending();
 }
 
 static void test_file_damage__an_emptied_file_of_a_stopped_leader_owes_a_lease(void **state)
@@ -274,11 +280,7 @@ static void test_file_damage__a_term_of_another_boot_has_ended_but_leaves_its_fe
     kill_machine(A);
     memset(B->terms.place.boot, 2, sizeof B->terms.place.boot);
     now = 5; /* the clock began again */
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_GRANTED);
-    assert_int_equal(reply->owed, 0);
-    assert_true(reply->fence > fence);
-    assert_true(reply->fence >= WALL_US + (UINT64_C(1) << 32));
+    assert_true(expect_grant(B, 0, fence) >= WALL_US + (UINT64_C(1) << 32));
 }
 
 static void test_file_damage__another_time_namespace_holds_while_it_moves(void **state)
@@ -355,9 +357,7 @@ static void test_file_damage__a_newer_format_is_refused(void **state)
                                     0x28, 0x3c, 0xbc, 0x65, 0x7c, 0x65, 0x6e, 0x65, 0x77, 0x21};
     lead(A);
     memcpy(slot_bytes(A->terms.mine.term.number + 1), newer, sizeof newer);
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_FAILED);
-    assert_int_equal(reply->error.code, COORD_E_NEWER_FORMAT);
+    expect_failure(B, COORD_E_NEWER_FORMAT);
     /* A leader counts it as a higher term. */
     assert_int_equal(renew(A, true)->outcome, COORD_LOST);
 }
@@ -370,9 +370,7 @@ static void test_file_damage__a_failed_take_holds_nothing(void **state)
     lead(A);
     kill_machine(A);
     disk.full = true;
-    const struct coord_reply *reply = acquire(B, 1);
-    assert_int_equal(reply->outcome, COORD_FAILED);
-    assert_int_equal(reply->error.code, COORD_E_NO_SPACE);
+    expect_failure(B, COORD_E_NO_SPACE);
     assert_int_equal(B->terms.mine.term.number, 0);
     disk.full = false;
     assert_int_equal(acquire(C, 1)->outcome, COORD_GRANTED);
