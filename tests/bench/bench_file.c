@@ -5,11 +5,10 @@
  * slot, unlock.
  */
 #include "electors/file_io.h"
+#include "tests/bench/measure.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -22,12 +21,6 @@ static struct coord__file_disk other_disk;
 static struct coord__file_terms leader;
 static struct coord__file_terms waiter;
 static coord_ms now = 1000;
-
-static double us(const struct timespec *from, const struct timespec *to)
-{
-    return ((double)(to->tv_sec - from->tv_sec) * 1e9 + (double)(to->tv_nsec - from->tv_nsec)) /
-           1e3 / CALLS;
-}
 
 static enum coord_outcome run(struct coord__file_terms *terms, struct coord_request request)
 {
@@ -89,14 +82,12 @@ static double best_of(int (*what)(void), int *failures)
 {
     double best = 1e9;
     for (int round = 0; round < ROUNDS; round++) {
-        struct timespec from;
-        struct timespec to;
-        clock_gettime(CLOCK_MONOTONIC, &from);
+        const double start = now_us();
         for (int i = 0; i < CALLS; i++) {
             *failures += what();
         }
-        clock_gettime(CLOCK_MONOTONIC, &to);
-        best = us(&from, &to) < best ? us(&from, &to) : best;
+        const double each = (now_us() - start) / CALLS;
+        best = each < best ? each : best;
     }
     return best;
 }

@@ -5,42 +5,37 @@
  */
 #include "electors/memory.h"
 #include "runtime/election.h"
+#include "tests/bench/measure.h"
 
 #include <stdio.h>
-#include <time.h>
 
 enum {
     CALLS = 2000000,
     ROUNDS = 7
 };
 
-static double ns_per_call(const struct timespec *from, const struct timespec *to)
+static double ns_per_call(double start)
 {
-    const double ns =
-        (double)(to->tv_sec - from->tv_sec) * 1e9 + (double)(to->tv_nsec - from->tv_nsec);
-    return ns / CALLS;
+    return (now_us() - start) * 1e3 / CALLS;
 }
 
 static double time_clock(void)
 {
-    struct timespec from, to, now;
-    clock_gettime(CLOCK_MONOTONIC, &from);
+    struct timespec now;
+    const double start = now_us();
     for (int i = 0; i < CALLS; i++) {
         clock_gettime(CLOCK_BOOTTIME, &now);
     }
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    return ns_per_call(&from, &to);
+    return ns_per_call(start);
 }
 
 static double time_is_leader(const struct coord_election *election, int *yes)
 {
-    struct timespec from, to;
-    clock_gettime(CLOCK_MONOTONIC, &from);
+    const double start = now_us();
     for (int i = 0; i < CALLS; i++) {
         *yes += coord_election_is_leader(election);
     }
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    return ns_per_call(&from, &to);
+    return ns_per_call(start);
 }
 
 int main(void)

@@ -10,8 +10,9 @@
 #include "electors/postgres.h"
 #include "electors/postgres_sql.h"
 #include "runtime/clock.h"
+#include "tests/bench/measure.h"
 #include "tests/support/postgres_raw.h"
-#include "tests/support/postgres_server.h"
+#include "tests/support/postgres_world.h"
 #include "tests/support/support.h"
 
 #include <poll.h>
@@ -27,26 +28,6 @@ enum {
 };
 
 static struct postgres_server server;
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, by_value);
-    return values[ROUNDS / 2];
-}
 
 static void rest(long ms)
 {
@@ -182,8 +163,8 @@ static void measure_pairs(struct postgres_raw *raw, const char *name)
         values[0][round] = sum[0] / OPERATIONS;
         values[1][round] = sum[1] / OPERATIONS;
     }
-    const double floor = median(values[0]);
-    const double ours = median(values[1]);
+    const double floor = median(values[0], ROUNDS);
+    const double ours = median(values[1], ROUNDS);
     printf("postgres acquire+release  %7.1f us   raw %7.1f us   %.3fx\n", ours, floor,
            ours / floor);
     coord_elector_free(elector, false);
@@ -252,8 +233,8 @@ static void measure_handover(struct postgres_raw *raw, const char *name)
         values[1][round] = handover(pair);
         resign(pair[HANDOVERS % 2]);
     }
-    const double floor = median(values[0]);
-    const double ours = median(values[1]);
+    const double floor = median(values[0], ROUNDS);
+    const double ours = median(values[1], ROUNDS);
     printf("postgres hand-over        %7.1f us   raw %7.1f us   %.3fx\n", ours, floor,
            ours / floor);
     coord_elector_free(pair[0], false);
@@ -283,7 +264,7 @@ static void measure_fatal(void)
         values[round] = now_us() - start;
         coord_elector_free(elector, false);
     }
-    const double usual = median(values); /* sorts them */
+    const double usual = median(values, ROUNDS); /* sorts them */
     printf("postgres loss on FATAL    %7.1f us   at most %.1f us\n", usual, values[ROUNDS - 1]);
     PQfinish(other);
 }
@@ -305,7 +286,7 @@ static void measure_renewals(struct postgres_raw *raw, const char *name)
         values[round] = (now_us() - start) / OPERATIONS;
     }
     postgres_raw_release(raw);
-    const double floor = median(values);
+    const double floor = median(values, ROUNDS);
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         while (open < counts[c]) {
             snprintf(names, sizeof names, "many %zu", open);
@@ -320,7 +301,7 @@ static void measure_renewals(struct postgres_raw *raw, const char *name)
             }
             values[round] = (now_us() - start) / (OPERATIONS / 10);
         }
-        const double ours = median(values);
+        const double ours = median(values, ROUNDS);
         printf("postgres renew %3zu        %7.1f us   raw one %3.1f us  %.1f us each\n", open, ours,
                floor, ours / (double)open);
     }
@@ -409,14 +390,10 @@ static void measure_psycopg2(const struct postgres_raw *raw, const char *name)
 static void run(void **state)
 {
     static const char name[] = "raw";
-    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
-    struct coord_error error = {.code = COORD_OK};
     struct postgres_raw raw;
     (void)state;
     postgres_server_start(&server, NULL);
-    if (coord_postgres_init(server.uri, grants, &error) != COORD_OK) {
-        fail_msg("%s", error.text);
-    }
+    world_prepare(&server);
     postgres_raw_open(&raw, &server, name);
     measure_pairs(&raw, name);
     measure_psycopg2(&raw, name);

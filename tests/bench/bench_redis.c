@@ -8,6 +8,7 @@
 #include "coord/elector.h"
 #include "electors/redis.h"
 #include "electors/redis_scripts.h"
+#include "tests/bench/measure.h"
 #include "tests/support/fleet.h"
 #include "tests/support/redis_server.h"
 #include "tests/support/support.h"
@@ -15,8 +16,6 @@
 #include <hiredis/hiredis.h>
 
 #include <poll.h>
-#include <stdlib.h>
-#include <time.h>
 
 enum {
     ROUNDS = 31,
@@ -25,26 +24,6 @@ enum {
 };
 
 #define OWNER "0123456789abcdef0123456789abcdef"
-
-static double now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a;
-    const double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, by_value);
-    return values[ROUNDS / 2];
-}
 
 /* ---------------------------------------------------------------- raw hiredis */
 
@@ -259,10 +238,10 @@ static void run(void **state)
     for (int i = 0; i < ROUNDS; i++) {
         one(&values[0][i], &values[1][i], &values[2][i], &values[3][i], member->elector);
     }
-    const double pair = median(values[0]);
-    const double raw_pair = median(values[1]);
-    const double renewal = median(values[2]);
-    const double raw_renewal = median(values[3]);
+    const double pair = median(values[0], ROUNDS);
+    const double raw_pair = median(values[1], ROUNDS);
+    const double renewal = median(values[2], ROUNDS);
+    const double raw_renewal = median(values[3], ROUNDS);
     printf("redis acquire+release  %6.1f us   raw %6.1f us   %.3fx\n", pair, raw_pair,
            pair / raw_pair);
     printf("redis renew            %6.1f us   raw %6.1f us   %.3fx\n", renewal, raw_renewal,
