@@ -12,6 +12,7 @@ enum {
     GUARD = 90000, /* ms, against hanging */
     TURN = 20,     /* ms */
     WHILE = 2000,  /* ms: many tries of a connection */
+    LAG = 20,      /* messages */
     NAMES = 230,
     NAME_BYTES = 250
 };
@@ -188,19 +189,27 @@ static size_t write_work(unsigned char *bytes, size_t room)
     return count;
 }
 
-void fleet_slow_flood(struct fleet_slow *scene)
+/* How many messages more the fast one has received. */
+static int64_t lag(struct fleet_slow *scene)
+{
+    return (int64_t)(fleet_slow_status(&scene->fast).received -
+                     fleet_slow_status(&scene->slow).received);
+}
+
+static void flood(struct fleet_slow *scene, int64_t lag_max)
 {
     static unsigned char bytes[COORD_MESSAGE_MAX];
     char topic[COORD_TOPIC_MAX];
     struct coord_broker_status status = {.published = 0};
     const size_t count = write_work(bytes, sizeof bytes);
     const coord_ms end = guard();
+    const int64_t lag_before = lag(scene);
     assert_int_equal(coord_topic(NULL, COORD_MESSAGE_WORK_ASSIGNMENT, topic), COORD_OK);
     assert_int_equal(coord_bus_get_status(scene->flood, &status), COORD_OK);
     const uint64_t wanted = status.published + FLEET_SLOW_MESSAGES;
     unsigned said = 0;
     while (status.published < wanted) {
-        if (said < FLEET_SLOW_MESSAGES &&
+        if (said < FLEET_SLOW_MESSAGES && lag(scene) - lag_before < lag_max &&
             coord_bus_publish(scene->flood, topic, bytes, count, NULL) == COORD_OK) {
             said++;
         }
@@ -208,6 +217,11 @@ void fleet_slow_flood(struct fleet_slow *scene)
         assert_true(coord_clock_now() < end);
         assert_int_equal(coord_bus_get_status(scene->flood, &status), COORD_OK);
     }
+}
+
+void fleet_slow_flood(struct fleet_slow *scene)
+{
+    flood(scene, INT64_MAX);
 }
 
 /* ---------------------------------------------------------------- what befalls them */
@@ -221,7 +235,7 @@ void fleet_slow_stuck(struct fleet_slow *scene, const struct fleet_store *store)
     scene->slow.stuck = true;
     scene->memory = memory_in_use();
     scene->most = scene->memory;
-    fleet_slow_flood(scene);
+    flood(scene, LAG); /* its threads read, and may be late: no server is to cut it off */
     for (const coord_ms end = guard(); view_of(&scene->slow).lost_events == 0;) {
         assert_true(coord_clock_now() < end);
         turn(scene, true);
