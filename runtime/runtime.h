@@ -75,7 +75,7 @@ COORD_API COORD_MUST_CHECK enum coord_err coord_runtime_start(struct coord_runti
  * @return       COORD_OK: the threads are gone, or there were none; BUSY: a callback still runs at
  *               the bound, or this is called from inside one: the threads go on, call again; FORKED
  * Thread: any.   Blocks: up to bound.   Allocates: never.   Calls back: never.
- * Source: docs/guide.md#threads, tests/unit/test_runtime.c.
+ * Source: docs/guide.md#threads, tests/unit/test_threads.c.
  */
 COORD_API COORD_MUST_CHECK enum coord_err coord_runtime_stop(struct coord_runtime *runtime,
                                                              coord_ms bound);
