@@ -279,7 +279,8 @@ static bool unwritten(struct coord_broker *broker)
     return bus->count > 0;
 }
 
-static const char *const options[] = {"tls_ca", "tls_cert", "tls_key", NULL};
+static const char *const options[] = {
+    "tls_ca", "tls_cert", "tls_key", "sentinel_user", "sentinel_password_file", NULL};
 
 static const struct coord_broker_ops ops = {.size = sizeof ops,
                                             .abi = COORD_BROKER_ABI,

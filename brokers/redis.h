@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 /**
- * The broker's table. Its options, for TLS: coord.tls_ca, .tls_cert and .tls_key (files).
+ * The broker's table. Its options, for TLS: coord.tls_ca, .tls_cert and .tls_key (files); for the
+ * login at Sentinels: coord.sentinel_user and .sentinel_password_file.
  *
  * @return  static.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.

@@ -50,40 +50,43 @@ static bool read_password(const char *path, char *out, size_t room)
     return true;
 }
 
-static bool say_login(struct coord__redis_link *link, struct coord_error *error)
+static bool say_login(struct coord__redis_link *link, const struct coord__redis_login *login,
+                      struct coord_error *error)
 {
-    const struct coord__redis_target *target = &link->target;
     char password[COORD__REDIS_SECRET_MAX];
-    if (target->password[0] == '\0' && target->user[0] == '\0' &&
-        target->password_file[0] == '\0') {
+    if (login->password[0] == '\0' && login->user[0] == '\0' && login->file[0] == '\0') {
         return true;
     }
-    strcpy(password, target->password);
-    if (target->password_file[0] != '\0' &&
-        !read_password(target->password_file, password, sizeof password)) {
+    strcpy(password, login->password);
+    if (login->file[0] != '\0' && !read_password(login->file, password, sizeof password)) {
         const bool full = errno == EMFILE || errno == ENFILE;
         coord_error_set(error, full ? COORD_E_SYSTEM : COORD_E_WRONG_PASSWORD,
-                        "the file in REDIS_PASSWORD_FILE (%.120s) cannot be read: %s",
-                        target->password_file,
+                        "the file in %s (%.120s) cannot be read: %s", login->named_by, login->file,
                         full ? "raise the limit of open files" : "correct its path, or its mode");
         return false;
     }
-    const char *with_user[] = {"AUTH", target->user, password};
+    const char *with_user[] = {"AUTH", login->user, password};
     const char *alone[] = {"AUTH", password};
-    const bool named = target->user[0] != '\0';
+    const bool named = login->user[0] != '\0';
     const bool said = say(link, COORD__REDIS_GREET_AUTH, named ? 3 : 2, named ? with_user : alone);
     explicit_bzero(password, sizeof password);
     return said;
 }
 
+static bool at_sentinel(const struct coord__redis_link *link)
+{
+    return link->target.master[0] != '\0' && !link->at_master;
+}
+
 static bool say_all(struct coord__redis_link *link, struct coord_error *error)
 {
     const struct coord__redis_target *target = &link->target;
-    if (target->master[0] != '\0' && !link->at_master) {
+    if (at_sentinel(link)) {
         const char *argv[] = {"SENTINEL", "get-master-addr-by-name", target->master};
-        return say(link, COORD__REDIS_GREET_SENTINEL, 3, argv);
+        return say_login(link, &target->sentinel, error) &&
+               say(link, COORD__REDIS_GREET_SENTINEL, 3, argv);
     }
-    if (!say_login(link, error)) {
+    if (!say_login(link, &target->login, error)) {
         return false;
     }
     if (target->db != 0) {
@@ -222,8 +225,15 @@ static void refused_by_sentinel(const char *text, struct coord_error *error)
     const enum coord_err code = coord_redis_error(text, error);
     if (code == COORD_E_WRONG_PASSWORD) {
         coord_error_set(error, code,
-                        "the Sentinel asks for a password, and that of the URI is the server's: "
-                        "let it answer without");
+                        "the Sentinel says \"%.90s\": its password belongs into the file that "
+                        "coord.sentinel_password_file names, a user into coord.sentinel_user; the "
+                        "login of the URI is for the server",
+                        text);
+    } else if (code == COORD_E_NO_RIGHT) {
+        coord_error_set(error, code,
+                        "the Sentinel says \"%.90s\": grant it there: ACL SETUSER NAME "
+                        "+sentinel|get-master-addr-by-name",
+                        text);
     } else if (code == COORD_E_SERVER_TOO_OLD) {
         coord_error_set(error, COORD_E_BAD_URI,
                         "what answers there is no Sentinel: name one, or write redis:// for a "
@@ -231,9 +241,14 @@ static void refused_by_sentinel(const char *text, struct coord_error *error)
     }
 }
 
-static void met_sentinel(struct coord__redis_link *link, const redisReply *reply, coord_ms now)
+static void met_sentinel(struct coord__redis_link *link, enum coord__redis_greeting greeting,
+                         const redisReply *reply, coord_ms now)
 {
     struct coord_error error;
+    if (greeting == COORD__REDIS_GREET_AUTH && reply->type != REDIS_REPLY_ERROR) {
+        link->greeting_at++;
+        return;
+    }
     const bool found = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
                        reply->element[0]->type == REDIS_REPLY_STRING &&
                        reply->element[1]->type == REDIS_REPLY_STRING;
@@ -265,8 +280,8 @@ void coord__redis_greeted(struct coord__redis_link *link, struct redisReply *rep
         return;
     }
     const enum coord__redis_greeting greeting = link->greetings[link->greeting_at];
-    if (greeting == COORD__REDIS_GREET_SENTINEL) {
-        met_sentinel(link, reply, now);
+    if (at_sentinel(link)) {
+        met_sentinel(link, greeting, reply, now);
     } else if (met_server(link, greeting, reply, now) &&
                ++link->greeting_at == link->greeting_count) {
         coord__redis_link_is_up(link, now);

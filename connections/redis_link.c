@@ -113,7 +113,7 @@ void coord__redis_link_fini(struct coord__redis_link *link, bool forked)
     coord__redis_link_close(link);
     coord__redis_buffer_free(&link->greeting);
     coord__redis_buffer_free(&link->out);
-    explicit_bzero(link->target.password, sizeof link->target.password);
+    explicit_bzero(&link->target.login, sizeof link->target.login);
 }
 
 static void tell_failure(struct coord__redis_link *link, coord_ms now)

@@ -33,6 +33,13 @@ struct coord__redis_host {
     uint16_t port;
 };
 
+struct coord__redis_login {
+    char user[COORD__REDIS_HOST_MAX];
+    char password[COORD__REDIS_SECRET_MAX];
+    char file[COORD__REDIS_HOST_MAX]; /* that holds the password; read at each login. "": none */
+    const char *named_by;             /* where its path stands */
+};
+
 /* What a URI says, copied. */
 struct coord__redis_target {
     bool tls;
@@ -40,9 +47,8 @@ struct coord__redis_target {
     struct coord__redis_host hosts[COORD_URI_HOSTS_MAX];
     size_t host_count;
     char master[COORD__REDIS_HOST_MAX]; /* "": the hosts are servers, not Sentinels */
-    char user[COORD__REDIS_HOST_MAX];
-    char password[COORD__REDIS_SECRET_MAX];
-    char password_file[COORD__REDIS_HOST_MAX]; /* read at each login; "": none */
+    struct coord__redis_login login;
+    struct coord__redis_login sentinel; /* at the Sentinels */
     unsigned db;
     char ca[COORD__REDIS_HOST_MAX]; /* TLS: files; "": the system's */
     char cert[COORD__REDIS_HOST_MAX];

@@ -127,7 +127,7 @@ static enum coord_err read_hosts(const struct coord_uri *uri, bool sentinel,
     return rc;
 }
 
-static enum coord_err read_login(const struct coord_uri *uri, struct coord__redis_target *out,
+static enum coord_err read_login(const struct coord_uri *uri, struct coord__redis_login *out,
                                  struct coord_error *error)
 {
     enum coord_err rc = copy("user", uri->user, out->user, sizeof out->user, error);
@@ -136,11 +136,21 @@ static enum coord_err read_login(const struct coord_uri *uri, struct coord__redi
     }
     /* The URI is nearer than the environment. */
     const char *file = out->password[0] == '\0' ? secure_getenv("REDIS_PASSWORD_FILE") : NULL;
-    if (rc == COORD_OK) {
-        rc = copy("path in REDIS_PASSWORD_FILE", file, out->password_file,
-                  sizeof out->password_file, error);
-    }
-    return rc;
+    out->named_by = "REDIS_PASSWORD_FILE";
+    return rc == COORD_OK
+               ? copy("path in REDIS_PASSWORD_FILE", file, out->file, sizeof out->file, error)
+               : rc;
+}
+
+static enum coord_err read_sentinel_login(const struct coord_uri *uri,
+                                          struct coord__redis_login *out, struct coord_error *error)
+{
+    const enum coord_err rc = copy("coord.sentinel_user", coord_uri_option(uri, "sentinel_user"),
+                                   out->user, sizeof out->user, error);
+    out->named_by = "coord.sentinel_password_file";
+    return rc == COORD_OK ? copy(out->named_by, coord_uri_option(uri, "sentinel_password_file"),
+                                 out->file, sizeof out->file, error)
+                          : rc;
 }
 
 static enum coord_err read_tls(const struct coord_uri *uri, struct coord__redis_target *out,
@@ -183,7 +193,10 @@ enum coord_err coord__redis_target_read(const struct coord_uri *uri,
                              uri->scheme);
     }
     if (rc == COORD_OK) {
-        rc = read_login(uri, out, error);
+        rc = read_login(uri, &out->login, error);
+    }
+    if (rc == COORD_OK && sentinel) {
+        rc = read_sentinel_login(uri, &out->sentinel, error);
     }
     if (rc == COORD_OK) {
         rc = read_query(uri->query, out, error);
@@ -196,16 +209,17 @@ enum coord_err coord__redis_target_read(const struct coord_uri *uri,
     return rc;
 }
 
-/* What tells one connection from another: the URI without options of ours, but for those of TLS. */
+/* What tells one connection from another: the URI, and those options of ours that say how. */
 char *coord__redis_share_key(const char *kind, const struct coord_uri *uri)
 {
-    static const char *const options[] = {"tls_ca", "tls_cert", "tls_key"};
-    char key[COORD_URI_MAX + 4 * COORD__REDIS_HOST_MAX];
+    static const char *const options[] = {"tls_ca", "tls_cert", "tls_key", "sentinel_user",
+                                          "sentinel_password_file"};
+    char key[COORD_URI_MAX + 6 * COORD__REDIS_HOST_MAX];
     size_t used = (size_t)snprintf(key, sizeof key, "%s %s", kind, uri->rest);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         const char *value = coord_uri_option(uri, options[i]);
         if (value != NULL && used < sizeof key) {
-            used += (size_t)snprintf(key + used, sizeof key - used, " %s", value);
+            used += (size_t)snprintf(key + used, sizeof key - used, " %s=%s", options[i], value);
         }
     }
     char *copy_of_it = used < sizeof key ? strdup(key) : NULL;

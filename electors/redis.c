@@ -428,7 +428,8 @@ static coord_ms deadline(struct coord_elector *elector)
     return coord_ms_min(coord_redis_deadline(r->redis), events);
 }
 
-static const char *const options[] = {"prefix", "tls_ca", "tls_cert", "tls_key", NULL};
+static const char *const options[] = {
+    "prefix", "tls_ca", "tls_cert", "tls_key", "sentinel_user", "sentinel_password_file", NULL};
 
 static const struct coord_backend_ops ops = {.size = sizeof ops,
                                              .abi = COORD_BACKEND_ABI,

@@ -19,7 +19,8 @@ extern "C" {
 
 /**
  * The backend's table. Its options besides coord.ttl, .grace and .priority: coord.prefix (of its
- * keys; `coord`), and for TLS coord.tls_ca, .tls_cert and .tls_key (files).
+ * keys; `coord`); for TLS coord.tls_ca, .tls_cert and .tls_key (files); and for the login at
+ * Sentinels coord.sentinel_user and .sentinel_password_file.
  *
  * @return  static.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.

@@ -280,9 +280,8 @@ static void test_sentinel__names_the_primary_before_and_after_a_failover(void **
     redis_server_stop(&replica);
 }
 
-static void test_sentinel__is_told_from_what_is_none_and_answers_without_a_password(void **state)
+static void test_sentinel__is_told_from_what_is_none(void **state)
 {
-    static struct redis_server sentinel;
     struct client_world *w = *state;
     struct client c;
     char uri[128];
@@ -290,12 +289,56 @@ static void test_sentinel__is_told_from_what_is_none_and_answers_without_a_passw
     client_open(w, &c, uri);
     client_assert_fails(&c, COORD_E_BAD_URI, "no Sentinel");
     client_close(&c);
-    redis_server_start_sentinel(&sentinel, w->server.port, "main");
-    redis_server_do(&sentinel, "ACL SETUSER default resetpass >theirs");
-    snprintf(uri, sizeof uri, "redis+sentinel://:ours@127.0.0.1:%d/main", sentinel.port);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void assert_sentinel(struct client_world *w, const char *uri, enum coord_err code,
+                            const char *cure)
+{
+    struct client c;
     client_open(w, &c, uri);
-    client_assert_fails(&c, COORD_E_WRONG_PASSWORD, "let it answer without");
+    if (code == COORD_OK) {
+        client_until_up(&c);
+    } else {
+        client_assert_fails(&c, code, cure);
+    }
     client_close(&c);
+}
+
+static void test_sentinel__has_a_login_of_its_own(void **state)
+{
+    static struct redis_server sentinel;
+    struct client_world *w = *state;
+    char plain[256];
+    char with_file[512];
+    char with_user[600];
+    char file[128];
+    redis_server_do(&w->server, "CONFIG SET requirepass ours");
+    redis_server_start_sentinel(&sentinel, w->server.port, "main");
+    redis_server_do(&sentinel, "ACL SETUSER asks on >more +sentinel|get-master-addr-by-name");
+    redis_server_do(&sentinel, "ACL SETUSER mute on >more");
+    redis_server_do(&sentinel, "ACL SETUSER default resetpass >theirs");
+    snprintf(file, sizeof file, "%s/password", sentinel.folder);
+    snprintf(plain, sizeof plain, "redis+sentinel://:ours@127.0.0.1:%d/main", sentinel.port);
+    snprintf(with_file, sizeof with_file, "%s?coord.sentinel_password_file=%s", plain, file);
+    assert_sentinel(w, plain, COORD_E_WRONG_PASSWORD, "coord.sentinel_password_file");
+    assert_sentinel(w, with_file, COORD_E_WRONG_PASSWORD, "in coord.sentinel_password_file");
+    write_file(file, "wrong\n");
+    assert_sentinel(w, with_file, COORD_E_WRONG_PASSWORD, "coord.sentinel_user");
+    write_file(file, "theirs\n");
+    assert_sentinel(w, with_file, COORD_OK, NULL);
+    write_file(file, "more\n");
+    snprintf(with_user, sizeof with_user, "%s&coord.sentinel_user=asks", with_file);
+    assert_sentinel(w, with_user, COORD_OK, NULL);
+    snprintf(with_user, sizeof with_user, "%s&coord.sentinel_user=mute", with_file);
+    assert_sentinel(w, with_user, COORD_E_NO_RIGHT, "+sentinel|get-master-addr-by-name");
     redis_server_stop(&sentinel);
 }
 
@@ -314,7 +357,8 @@ int main(int argc, char **argv)
         CASE(test_addresses__that_are_not_found_are_an_error_that_names_the_host),
         TCP_CASE(test_addresses__localhost_needs_no_resolver),
         TCP_CASE(test_sentinel__names_the_primary_before_and_after_a_failover),
-        TCP_CASE(test_sentinel__is_told_from_what_is_none_and_answers_without_a_password),
+        TCP_CASE(test_sentinel__is_told_from_what_is_none),
+        TCP_CASE(test_sentinel__has_a_login_of_its_own),
     };
     if (argc > 1) {
         cmocka_set_test_filter(argv[1]);

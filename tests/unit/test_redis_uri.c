@@ -23,8 +23,8 @@ static void test_uri__of_a_server_has_host_port_login_and_database(void **state)
     assert_int_equal(read_uri("redis://anna:pa%40ss@redis.example:7000/3"), COORD_OK);
     assert_string_equal(target.hosts[0].name, "redis.example");
     assert_int_equal(target.hosts[0].port, 7000);
-    assert_string_equal(target.user, "anna");
-    assert_string_equal(target.password, "pa@ss");
+    assert_string_equal(target.login.user, "anna");
+    assert_string_equal(target.login.password, "pa@ss");
     assert_int_equal(target.db, 3);
     assert_string_equal(target.master, "");
     assert_string_equal(target.socket, "");
@@ -40,8 +40,8 @@ static void test_uri__of_a_server_has_defaults(void **state)
     assert_int_equal(target.hosts[0].port, 6379);
     assert_int_equal(target.db, 0);
     assert_int_equal(read_uri("redis://:secret@h"), COORD_OK);
-    assert_string_equal(target.user, "");
-    assert_string_equal(target.password, "secret");
+    assert_string_equal(target.login.user, "");
+    assert_string_equal(target.login.password, "secret");
     assert_int_equal(read_uri("redis://h?db=5"), COORD_OK);
     assert_int_equal(target.db, 5);
 }
@@ -126,9 +126,9 @@ static void test_uri__is_nearer_than_the_file_of_the_environment(void **state)
     (void)state;
     setenv("REDIS_PASSWORD_FILE", "/run/secret", 1);
     assert_int_equal(read_uri("redis://anna@h"), COORD_OK);
-    assert_string_equal(target.password_file, "/run/secret");
+    assert_string_equal(target.login.file, "/run/secret");
     assert_int_equal(read_uri("redis://anna:secret@h"), COORD_OK);
-    assert_string_equal(target.password_file, "");
+    assert_string_equal(target.login.file, "");
     unsetenv("REDIS_PASSWORD_FILE");
 }
 
@@ -144,7 +144,25 @@ static void test_uri__makes_one_key_for_one_server_and_login(void **state)
     assert_int_equal(coord_uri_parse("rediss://h?coord.tls_ca=/a&coord.prefix=x", &uri, &error),
                      COORD_OK);
     key = coord__redis_share_key("redis", &uri);
-    assert_string_equal(key, "redis rediss://h /a");
+    assert_string_equal(key, "redis rediss://h tls_ca=/a");
+    coord__redis_share_key_free(key);
+}
+
+static void test_uri__has_a_login_of_its_own_for_sentinels(void **state)
+{
+    static struct coord_uri uri;
+    static const char text[] =
+        "redis+sentinel://anna:secret@s/main?coord.sentinel_user=bo&coord.sentinel_password_file=/f";
+    (void)state;
+    assert_int_equal(read_uri(text), COORD_OK);
+    assert_string_equal(target.login.user, "anna");
+    assert_string_equal(target.login.password, "secret");
+    assert_string_equal(target.sentinel.user, "bo");
+    assert_string_equal(target.sentinel.password, "");
+    assert_string_equal(target.sentinel.file, "/f");
+    assert_int_equal(coord_uri_parse(text, &uri, &error), COORD_OK);
+    char *key = coord__redis_share_key("redis", &uri);
+    assert_non_null(strstr(key, "sentinel_user=bo sentinel_password_file=/f"));
     coord__redis_share_key_free(key);
 }
 
@@ -159,6 +177,7 @@ int main(void)
         cmocka_unit_test(test_uri__with_parts_that_are_too_long_is_refused),
         cmocka_unit_test(test_uri__is_nearer_than_the_file_of_the_environment),
         cmocka_unit_test(test_uri__makes_one_key_for_one_server_and_login),
+        cmocka_unit_test(test_uri__has_a_login_of_its_own_for_sentinels),
     };
     return cmocka_run_group_tests_name("redis_uri", tests, NULL, NULL);
 }
