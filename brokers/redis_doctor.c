@@ -31,12 +31,21 @@ static void add(struct doctor *d, const char *name, enum coord_verdict verdict, 
     coord_check_add(&d->checks, name, verdict, value, why, cure);
 }
 
-static const char info_cure[] = "grant INFO: ACL SETUSER NAME +info";
+/* All that a bus and this doctor need. */
+static const char *acl_line(const struct doctor *d, char out[COORD_CHECK_CURE_MAX])
+{
+    const char *user = d->config->uri->user;
+    snprintf(out, COORD_CHECK_CURE_MAX,
+             "ACL SETUSER %.60s &%.80s.* +publish +subscribe +unsubscribe +ping +info +time",
+             user != NULL && user[0] != '\0' ? user : "default", d->config->prefix);
+    return out;
+}
 
 static void check_server(struct doctor *d)
 {
     char version[COORD__REDIS_FIELD];
     char value[COORD_CHECK_VALUE_MAX];
+    char line[COORD_CHECK_CURE_MAX];
     const bool valkey = coord_redis_info_field(d->info, "valkey_version", version)[0] != '\0';
     coord_redis_info_field(d->info, valkey ? "valkey_version" : "redis_version", version);
     snprintf(value, sizeof value, "%s %s", valkey ? "Valkey" : "Redis", version);
@@ -46,7 +55,7 @@ static void check_server(struct doctor *d)
         : old           ? COORD_VERDICT_FAIL
                         : COORD_VERDICT_OK,
         d->info == NULL ? "not told" : value, "who may use which channel is told apart from 6 on",
-        d->info == NULL ? info_cure : "upgrade the server to 6 or later, or to Valkey");
+        d->info == NULL ? acl_line(d, line) : "upgrade the server to 6 or later, or to Valkey");
 }
 
 /* "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60" */
@@ -85,6 +94,7 @@ static void check_clients(struct doctor *d)
 {
     char text[COORD__REDIS_FIELD];
     char value[COORD_CHECK_VALUE_MAX];
+    char line[COORD_CHECK_CURE_MAX];
     const long most = strtol(coord_redis_info_field(d->info, "maxclients", text), NULL, 10);
     const long used = strtol(coord_redis_info_field(d->info, "connected_clients", text), NULL, 10);
     snprintf(value, sizeof value, "%ld of %ld in use", used, most);
@@ -93,7 +103,7 @@ static void check_clients(struct doctor *d)
         : most - used < FEW_CLIENTS ? COORD_VERDICT_WARN
                                     : COORD_VERDICT_OK,
         most <= 0 ? "not told" : value, "each process of the fleet needs two connections",
-        most <= 0 ? info_cure : "raise maxclients");
+        most <= 0 ? acl_line(d, line) : "raise maxclients");
 }
 
 static void check_right(struct doctor *d)
@@ -104,18 +114,16 @@ static void check_right(struct doctor *d)
     snprintf(topic, sizeof topic, "%s.doctor", d->config->prefix);
     const redisReply *reply = COORD_REDIS_ASK(&d->ask, "PUBLISH", topic, "doctor");
     const enum coord_err code = coord_redis_ask_code(&d->ask, reply, &why);
-    snprintf(line, sizeof line, "ACL SETUSER %.60s &%.80s.* +publish +subscribe +unsubscribe +ping",
-             d->config->uri->user != NULL && d->config->uri->user[0] != '\0' ? d->config->uri->user
-                                                                             : "default",
-             d->config->prefix);
     add(d, "right to publish", code == COORD_OK ? COORD_VERDICT_OK : COORD_VERDICT_FAIL,
         code == COORD_OK ? "granted" : coord_err_name(code),
-        "who is not heard is dead to the fleet", code == COORD_E_NO_RIGHT ? line : why.text);
+        "who is not heard is dead to the fleet",
+        code == COORD_E_NO_RIGHT ? acl_line(d, line) : why.text);
 }
 
 static void check_clock(struct doctor *d)
 {
     char value[COORD_CHECK_VALUE_MAX];
+    char line[COORD_CHECK_CURE_MAX];
     const int64_t before = (int64_t)d->config->wall();
     const int64_t server = coord_redis_clock_of(COORD_REDIS_ASK(&d->ask, "TIME"));
     const int64_t after = (int64_t)d->config->wall();
@@ -128,7 +136,7 @@ static void check_clock(struct doctor *d)
                     : COORD_VERDICT_OK,
         server == 0 ? "TIME is denied" : value,
         "times in messages count as differences, but people and logs compare them",
-        server == 0 ? "grant TIME: ACL SETUSER NAME +time" : "let both hosts follow a time server");
+        server == 0 ? acl_line(d, line) : "let both hosts follow a time server");
 }
 
 static void examine(struct doctor *d)

@@ -13,8 +13,8 @@
     "ACL SETUSER NAME ~coord:* &coord:* +eval +evalsha +get +set +del +pexpire +pttl +time +hset " \
     "+hmget +info +publish +subscribe +unsubscribe"
 
-#define CHANNELS                                                                                \
-    "grant them: ACL SETUSER NAME &PREFIX.* +publish +subscribe +unsubscribe +ping for a bus, " \
+#define CHANNELS                                                                                      \
+    "grant them: ACL SETUSER NAME &PREFIX.* +publish +subscribe +unsubscribe +ping +info for a bus, " \
     "&coord:* for an election"
 
 struct meaning {

@@ -88,22 +88,12 @@ static void check_server(struct doctor *d)
     const char *dot = strchr(text, '.');
     const long minor = dot != NULL ? strtol(dot + 1, NULL, 10) : 0;
     snprintf(value, sizeof value, "%s %s", valkey ? "Valkey" : "Redis", text);
-    cure(add(d, "version",
-             d->info == NULL ? COORD_VERDICT_SKIPPED
-                             : unless(major > 6 || (major == 6 && minor >= 2), COORD_VERDICT_FAIL),
-             d->info == NULL ? "not told" : value, "the scripts need what 6.2 brought"),
-         d->info == NULL ? "grant INFO: ACL SETUSER NAME +info"
-                         : "upgrade the server to 6.2 or later, or to Valkey");
-    field(d, "role", text);
-    cure(add(d, "primary", d->info == NULL ? COORD_VERDICT_SKIPPED : COORD_VERDICT_OK,
-             d->info == NULL ? "not told" : text, "a replica takes no writes"),
-         "grant INFO: ACL SETUSER NAME +info");
+    cure(add(d, "version", unless(major > 6 || (major == 6 && minor >= 2), COORD_VERDICT_FAIL),
+             value, "the scripts need what 6.2 brought"),
+         "upgrade the server to 6.2 or later, or to Valkey");
+    add(d, "primary", COORD_VERDICT_OK, field(d, "role", text), "a replica takes no writes");
     const bool cluster = strcmp(field(d, "redis_mode", text), "cluster") == 0;
-    cure(add(d, "cluster",
-             d->info == NULL ? COORD_VERDICT_SKIPPED : unless(!cluster, COORD_VERDICT_WARN),
-             d->info == NULL ? "not told"
-             : cluster       ? "yes"
-                             : "no",
+    cure(add(d, "cluster", unless(!cluster, COORD_VERDICT_WARN), cluster ? "yes" : "no",
              "each name lives on the node of its slot; redirections are not followed"),
          "name the node of the election's slot in the URI");
 }
@@ -162,11 +152,9 @@ static void check_durability(struct doctor *d)
     const long up = number(d, "uptime_in_seconds");
     const bool old = up > 0 && (coord_ms)up * 1000 > d->config->lease + 1000;
     snprintf(value, sizeof value, "%ld s", up);
-    cure(add(d, "uptime", d->info == NULL ? COORD_VERDICT_SKIPPED : unless(old, COORD_VERDICT_WARN),
-             d->info == NULL ? "not told" : value,
+    cure(add(d, "uptime", unless(old, COORD_VERDICT_WARN), value,
              "until a server is older than the lease a new name waits"),
-         d->info == NULL ? "grant INFO: ACL SETUSER NAME +info"
-                         : "wait for a lease, or coordctl init --name NAME where nobody leads");
+         "wait for a lease, or coordctl init --name NAME where nobody leads");
 }
 
 /* That replication is asynchronous, and what each replica more or less would mean. */
@@ -176,14 +164,12 @@ static void check_replicas(struct doctor *d)
     char text[FIELD];
     const long replicas = number(d, "connected_slaves");
     snprintf(value, sizeof value, "%ld%s", replicas, replicas > 0 ? ", asynchronous" : "");
-    cure(add(d, "replicas",
-             d->info == NULL ? COORD_VERDICT_SKIPPED : unless(replicas == 0, COORD_VERDICT_WARN),
-             d->info == NULL ? "not told" : value,
+    cure(add(d, "replicas", unless(replicas == 0, COORD_VERDICT_WARN), value,
              "a replica that is promoted may not have the last term: the next one waits a lease, "
              "which covers members of one lease only"),
          "use one coord.ttl for all members, guard what must not be written twice with the fence; "
          "min-replicas-to-write 1 makes the loss rarer");
-    const bool told = setting(d, "min-replicas-to-write", text) && d->info != NULL;
+    const bool told = setting(d, "min-replicas-to-write", text);
     const long needed = strtol(text, NULL, 10);
     const bool spare = needed == 0 || number(d, "min_slaves_good_slaves") > needed;
     snprintf(value, sizeof value, "%ld needed, %ld in time", needed,
@@ -355,8 +341,10 @@ static void check_channel(struct doctor *d)
          line);
     const bool told = d->info != NULL;
     cure(add(d, "run", unless(told, COORD_VERDICT_WARN), told ? "can be named" : "INFO is denied",
-             "a record counts as proof only within the run of the server in which it was written; "
-             "without it every takeover waits a lease"),
+             told ? "a record counts as proof only within the run of the server in which it was "
+                    "written"
+                  : "without it every takeover waits a lease, a replica is not recognised, and "
+                    "much is not looked at here"),
          line);
 }
 
@@ -415,12 +403,16 @@ static void examine(struct doctor *d)
     }
     add(d, "connection", COORD_VERDICT_OK, d->config->uri->shown,
         "all members of an election must use this very server, database and prefix");
-    check_server(d);
+    if (d->info != NULL) {
+        check_server(d);
+    }
     check_rights(d);
     check_channel(d);
-    check_memory(d);
-    check_durability(d);
-    check_replicas(d);
+    if (d->info != NULL) {
+        check_memory(d);
+        check_durability(d);
+        check_replicas(d);
+    }
     check_sentinels(d);
     check_connection(d);
     check_time(d);

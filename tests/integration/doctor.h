@@ -9,6 +9,8 @@
 #include "tests/support/redis_server.h"
 #include "tests/support/support.h"
 
+#include <hiredis/hiredis.h>
+
 struct place {
     struct scene scene;
     struct redis_server redis;
@@ -59,6 +61,24 @@ static inline void expect(const char *out, const char *verdict, const char *name
     if (strstr(line, part) == NULL) {
         fail_msg("no \"%s\" in: %s", part, line);
     }
+}
+
+/* Type the first line of the server's own language that is advised for this user. */
+static inline void follow_advice(const char *out, const char *user)
+{
+    char line[512];
+    snprintf(line, sizeof line, "ACL SETUSER %s ", user);
+    const char *at = strstr(out, line);
+    assert_non_null(at);
+    const int bytes = snprintf(line, sizeof line, "%.*s\r\n", (int)strcspn(at, "\n"), at);
+    assert_in_range(bytes, 1, sizeof line - 1);
+    redisContext *context = redis_server_connect(&place.redis);
+    redisReply *reply = NULL;
+    assert_int_equal(redisAppendFormattedCommand(context, line, (size_t)bytes), REDIS_OK);
+    assert_int_equal(redisGetReply(context, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+    redisFree(context);
 }
 
 #endif /* COORD_TESTS_DOCTOR_H */

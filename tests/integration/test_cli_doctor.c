@@ -3,7 +3,6 @@
  */
 #include "tests/integration/doctor.h"
 
-#include <hiredis/hiredis.h>
 #include <jansson.h>
 #include <unistd.h>
 
@@ -67,10 +66,30 @@ static void test_cli_doctor__names_missing_rights_and_the_line_that_grants_them(
                                   "+publish +subscribe +unsubscribe -info");
     assert_int_equal(doctor(uri, out), 0);
     expect(out, "warn", "run", "INFO is denied");
-    expect(out, "skip", "version", "not told");
+    expect(out, "warn", "run", "much is not looked at");
+    assert_null(strstr(out, " version: "));
+    assert_null(strstr(out, " persistence: ")); /* nothing is said of what is not known */
     redis_server_do(&place.redis, "ACL SETUSER few resetkeys ~other:*");
     assert_int_equal(doctor(uri, out), 1);
     expect(out, "FAIL", "elector's rights", "get set ");
+}
+
+static void test_cli_doctor__grants_all_that_is_missing_in_one_line(void **state)
+{
+    char out[COORDCTL_TEXT];
+    char uri[COORDCTL_PATH];
+    (void)state;
+    redis_server_start(&place.redis, WORDS(NULL));
+    redis_server_do(&place.redis, "ACL SETUSER few on >hunter2 resetchannels");
+    snprintf(uri, sizeof uri, "redis+unix://few:hunter2@%s", place.redis.socket);
+    assert_int_equal(doctor(uri, out), 1);
+    follow_advice(out, "few");
+    assert_int_equal(doctor(uri, out), 0);
+    assert_null(strstr(out, "ACL SETUSER few"));
+    expect(out, "ok", "elector's rights", "granted");
+    expect(out, "ok", "channel", "granted");
+    expect(out, "ok", "run", "can be named");
+    expect(out, "ok", "primary", "master");
 }
 
 static void test_cli_doctor__fails_a_redis_that_may_evict_or_takes_no_writes(void **state)
@@ -220,6 +239,7 @@ int main(void)
         TEST(finds_a_good_redis_good_and_leaves_nothing),
         TEST(knows_a_redis_by_each_of_its_schemes),
         TEST(names_missing_rights_and_the_line_that_grants_them),
+        TEST(grants_all_that_is_missing_in_one_line),
         TEST(fails_a_redis_that_may_evict_or_takes_no_writes),
         TEST(a_server_that_cannot_be_asked_is_a_finding),
         TEST(tells_what_a_postgres_lacks_until_init_has_run),

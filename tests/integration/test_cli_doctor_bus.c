@@ -62,6 +62,11 @@ static void test_cli_doctor_bus__names_what_limits_a_redis(void **state)
     expect(out, "FAIL", "right to publish",
            "ACL SETUSER few &__eventsource_coordination.* +publish");
     assert_null(strstr(out, "hunter2"));
+    follow_advice(out, "few");
+    assert_int_equal(doctor(uri, NULL, NULL, out), 0);
+    assert_null(strstr(out, "ACL SETUSER"));
+    expect(out, "ok", "version", "");
+    line_present(out, "clock");
 }
 
 static void test_cli_doctor_bus__warns_of_a_redis_whose_memory_has_no_bound(void **state)
