@@ -58,6 +58,23 @@ static const char *cure_of(enum coord_message_fault fault)
     }
 }
 
+static int say_refused(enum coord_message_type type, enum coord_message_fault fault,
+                       const void *bytes, size_t count)
+{
+    struct coord_record record;
+    const char *key = "";
+    if (fault == COORD_FAULT_MISSING_KEY) {
+        key = coord_record_read(type, bytes, count, &record) == COORD_FAULT_MISSING_KEY
+                  ? coord_record_missing(&record)
+              : type == COORD_MESSAGE_HEARTBEAT ? "intent or remaining_ms of leaving"
+                                                : "one of a report";
+    }
+    cli_say("%s: this is no %s message: %s%s%s; %s", coord_fault_name(fault),
+            coord_message_type_name(type), coord_fault_text(fault), key[0] != '\0' ? ": " : "", key,
+            cure_of(fault));
+    return REFUSED;
+}
+
 /* JSON is a line. */
 static int print(const void *bytes, size_t count, enum coord_form form)
 {
@@ -95,9 +112,7 @@ static int run_message(const struct cli_args *args)
     }
     enum coord_message_fault fault = coord_message_decode(type, in, count, &message);
     if (fault != COORD_FAULT_NONE) {
-        cli_say("%s: this is no %s message: %s; %s", coord_fault_name(fault),
-                coord_message_type_name(type), coord_fault_text(fault), cure_of(fault));
-        return REFUSED;
+        return say_refused(type, fault, in, count);
     }
     if (coord_message_encode(&message, form, out, sizeof out, &count) != COORD_OK) {
         cli_say("the message is longer than 64 KiB in this format: use the other one");

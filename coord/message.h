@@ -94,7 +94,7 @@ struct coord_record {
  * Find the known keys of a message. Only the required ones have to be there; no value is judged.
  *
  * @param bytes  borrowed for as long as the record is used.
- * @param out    written on NONE only.
+ * @param out    written on NONE and MISSING_KEY only.
  * @return       NONE, a fault of form, NOT_A_MAP or MISSING_KEY.
  * Thread: any.   Blocks: never.   Allocates: never.   Calls back: never.
  * Source: docs/guide.md#messages, tests/unit/test_message.c, build/tests/vectors_eventsource.
@@ -103,6 +103,9 @@ COORD_API COORD_MUST_CHECK enum coord_message_fault coord_record_read(enum coord
                                                                       const void *bytes,
                                                                       size_t count,
                                                                       struct coord_record *out);
+
+/** The first required key that the record lacks; NULL: none of its own. Thread: any. */
+COORD_API const char *coord_record_missing(const struct coord_record *record);
 
 /**
  * Would the seed library take this record? It looks at times, the intent, and whether the

@@ -226,6 +226,18 @@ static bool other_json(unsigned char byte)
     return byte == '[' || byte == '"';
 }
 
+/* The first required key that is not there, or NULL. */
+static inline const char *missing(const struct coord_record *record)
+{
+    const struct coord__field *fields = tables[record->type].fields;
+    for (unsigned i = 0; i < tables[record->type].required; i++) {
+        if ((fields[i].flags & REQUIRED) != 0 && record->field[i].kind == COORD_KIND_ABSENT) {
+            return fields[i].name;
+        }
+    }
+    return NULL;
+}
+
 enum coord_message_fault coord_record_read(enum coord_message_type type, const void *bytes,
                                            size_t count, struct coord_record *out)
 {
@@ -252,13 +264,15 @@ enum coord_message_fault coord_record_read(enum coord_message_type type, const v
             COORD_FAULT_NONE};
         fault = read_msgpack(&scan, out);
     }
-    for (unsigned i = 0; fault == COORD_FAULT_NONE && i < tables[type].required; i++) {
-        bool required = (tables[type].fields[i].flags & REQUIRED) != 0;
-        if (required && out->field[i].kind == COORD_KIND_ABSENT) {
-            fault = COORD_FAULT_MISSING_KEY;
-        }
+    if (fault == COORD_FAULT_NONE && missing(out) != NULL) {
+        fault = COORD_FAULT_MISSING_KEY;
     }
     return fault;
+}
+
+const char *coord_record_missing(const struct coord_record *record)
+{
+    return missing(record);
 }
 
 /* ---- as the seed library judges ---- */

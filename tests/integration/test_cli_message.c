@@ -244,6 +244,13 @@ static const struct broken broken[] = {
     {"NOT_A_MAP", "orphans", BYTES("\x90"), "fleet.md"},
     {"BAD_KEY", "heartbeat", BYTES("\x81\x01\x02"), "fleet.md"},
     {"MISSING_KEY", "work_assignment", BYTES(BEAT("")), "--type"},
+    {"MISSING_KEY", "work_assignment", BYTES(BEAT("")), "missing: target_instance_id;"},
+    {"MISSING_KEY", "heartbeat", BYTES("{\"instance_id\":\"w\"}"), "missing: timestamp;"},
+    {"MISSING_KEY", "heartbeat", BYTES(BEAT(",\"leaving\":{}")), "remaining_ms of leaving;"},
+    {"MISSING_KEY", "orphan",
+     BYTES("{\"kind\":\"opened\",\"instance_id\":\"w\",\"fence\":1,\"sent_at\":" AT
+           ",\"reports\":[{}]}"),
+     "one of a report;"},
     {"WRONG_TYPE", "heartbeat", BYTES("{\"instance_id\":7,\"timestamp\":" AT "}"), "fleet.md"},
     {"BAD_ID", "heartbeat", BYTES("{\"instance_id\":\"\",\"timestamp\":" AT "}"), "fleet.md"},
     {"BAD_TIME", "shutdown", BYTES(NOTICE("graceful", "\"today\"")), "2026-11-29T23:31:38Z"},
