@@ -295,6 +295,9 @@ enum cli_fleet_news cli_fleet_next(struct cli_fleet *fleet, coord_ms until, stru
             fleet->table.whole = false;
             return CLI_FLEET_TABLE;
         }
+        if (dry && fleet->is_read && cli_is_unread(0)) {
+            return CLI_FLEET_NOTHING;
+        }
         if (now >= until && (dry || now >= coord_ms_add(until, LOOK_MS_MAX))) {
             return CLI_FLEET_NOTHING;
         }

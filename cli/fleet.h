@@ -31,6 +31,7 @@ struct cli_fleet {
     struct cli_table table;                /* of the last CLI_FLEET_TABLE */
     uint64_t least_fence;                  /* what a leader with a lower one tells is passed over */
     bool said_down;
+    bool is_read; /* stop listening when nobody reads standard output */
     uint64_t ups; /* of the bus, when it was looked at last */
 };
 
@@ -43,7 +44,7 @@ struct cli_names {
 
 /** What cli_fleet_next() came back with. */
 enum cli_fleet_news {
-    CLI_FLEET_NOTHING = 0, /* the time is up */
+    CLI_FLEET_NOTHING = 0, /* the time is up; or nobody reads any more, where that counts */
     CLI_FLEET_EVENT = 1,
     CLI_FLEET_TABLE = 2, /* a leader's whole list of orphans was read */
     CLI_FLEET_FAILED = 3 /* said on stderr */

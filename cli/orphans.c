@@ -132,6 +132,7 @@ static int await_table(struct orphans *orphans)
 static int follow(struct orphans *orphans)
 {
     struct coord_event event;
+    orphans->fleet.is_read = true;
     for (;;) {
         struct coord_report report = {.orphan = NULL};
         const enum cli_fleet_news news = cli_fleet_next(&orphans->fleet, COORD_NEVER, &event);
@@ -141,8 +142,9 @@ static int follow(struct orphans *orphans)
         if (news == CLI_FLEET_TABLE) {
             COORD_IGNORE(!ask_store(orphans), "what it tells from now on is passed over");
         }
-        if (news == CLI_FLEET_EVENT && coord_report_of(&event, &report) &&
-            !print(orphans, &report)) {
+        if (news == CLI_FLEET_NOTHING ||
+            (news == CLI_FLEET_EVENT && coord_report_of(&event, &report) &&
+             !print(orphans, &report))) {
             return CLI_DONE;
         }
     }

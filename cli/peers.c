@@ -49,6 +49,7 @@ static int listen_and_print(const struct cli_args *args, struct cli_fleet *fleet
 static int print_changes(const struct cli_args *args, struct cli_fleet *fleet, coord_ms until)
 {
     struct coord_event event;
+    fleet->is_read = true;
     for (;;) {
         const enum cli_fleet_news news = cli_fleet_next(fleet, until, &event);
         if (news == CLI_FLEET_FAILED) {

@@ -99,6 +99,13 @@ int cli_say_not_executed(const char *command, int error)
     return error == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_EXECUTE;
 }
 
+bool cli_is_unread(coord_ms wait)
+{
+    /* A pipe or a socket whose other end is closed tells of it unasked. */
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, (int)wait) > 0;
+}
+
 const char *cli_say_time(coord_ms time, char *out)
 {
     if (time >= 10000 || (time > 0 && time % 1000 == 0)) {

@@ -27,6 +27,9 @@ int cli_say_no_room(const char *what, int error);
  */
 int cli_say_not_executed(const char *command, int error);
 
+/** Is nobody left who reads standard output? Waits for that so many ms, while there is somebody. */
+bool cli_is_unread(coord_ms wait);
+
 /** Milliseconds for people: "250 ms", "3 s". @param out room for 32 bytes. @return out. */
 const char *cli_say_time(coord_ms time, char *out);
 

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     LOOK_MS_MAX = 1000,
@@ -85,13 +84,11 @@ static bool print(const struct cli_args *args, const struct cli_election *opened
     return args->value[CLI_JSON] != NULL ? print_json(opened, seen) : print_text(opened, seen);
 }
 
-static void rest(const struct cli_election *opened)
+/* @return false: the reader went away. */
+static bool rest(const struct cli_election *opened)
 {
     const coord_ms lease = coord_election_timing(opened->election)->lease;
-    const coord_ms time = coord_ms_min(LOOK_MS_MAX, lease / 3);
-    const struct timespec pause = {.tv_sec = (time_t)(time / 1000),
-                                   .tv_nsec = (long)(time % 1000) * 1000000};
-    nanosleep(&pause, NULL);
+    return !cli_is_unread(coord_ms_min(LOOK_MS_MAX, lease / 3));
 }
 
 /* Until the reader goes away, or a signal ends it. */
@@ -119,7 +116,9 @@ static int watch(const struct cli_args *args, const struct cli_election *opened)
             }
         }
         failing = code != COORD_OK;
-        rest(opened);
+        if (!rest(opened)) {
+            return CLI_DONE;
+        }
     }
 }
 

@@ -200,6 +200,39 @@ static void test_cli_peers__watch_redraws_in_place_on_a_terminal(void **state)
     close(terminal);
 }
 
+/* It has nothing more to print, and ends because its reader has gone. */
+static void check_unread(const char *const *arguments, bool prints)
+{
+    struct coordctl watch = {.pid = 0};
+    int ends[2];
+    char first = '\0';
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    watch.pid = fork();
+    assert_true(watch.pid >= 0);
+    if (watch.pid == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && dup2(ends[1], STDOUT_FILENO) >= 0) {
+            execv(COORD_BUILD "/coordctl", (char *const *)(uintptr_t)arguments);
+        }
+        _exit(99);
+    }
+    close(ends[1]);
+    if (prints) {
+        assert_int_equal(read(ends[0], &first, 1), 1);
+    }
+    close(ends[0]);
+    assert_int_equal(coordctl_wait(&watch), 0);
+}
+
+static void test_cli_watching__ends_when_its_reader_has_gone(void **state)
+{
+    struct fleet *fleet = *state;
+    const char *uri = fleet->scene.uri;
+    join(fleet, "w-1", "orders");
+    check_unread(WORDS("coordctl", "peers", "--bus", fleet->bus, "--watch"), true);
+    check_unread(WORDS("coordctl", "orphans", "--bus", fleet->bus, "--follow"), false);
+    check_unread(WORDS("coordctl", "status", "--elector", uri, "--name", "jobs", "--watch"), true);
+}
+
 /* ---------------------------------------------------------------- announce */
 
 static void test_cli_announce__a_member_leaves(void **state)
@@ -415,6 +448,7 @@ int main(int argc, char **argv)
         TEST(test_cli_peers__watch_prints_each_change),
         TEST(test_cli_peers__watch_reads_what_waits_before_it_calls_anybody_silent),
         TEST(test_cli_peers__watch_redraws_in_place_on_a_terminal),
+        TEST(test_cli_watching__ends_when_its_reader_has_gone),
         TEST(test_cli_announce__a_member_leaves),
         TEST(test_cli_assign__reaches_the_member_under_the_present_fence),
         TEST(test_cli_orphans__opened_listed_and_resolved),
