@@ -87,10 +87,11 @@ enum {
     COORD__PEER_SILENT = 4,
     COORD__PEER_FINISHED = 8,
     COORD__PEER_OVERRUN = 16,
-    COORD__PEER_LEADER = 32,  /* as it says */
-    COORD__PEER_SHARED = 64,  /* its id has other incarnations */
-    COORD__PEER_TWIN = 128,   /* DUPLICATE_IDENTITY was told */
-    COORD__PEER_COUNTED = 256 /* among the healthy of its set */
+    COORD__PEER_LEADER = 32,   /* as it says */
+    COORD__PEER_SHARED = 64,   /* its id has other incarnations */
+    COORD__PEER_TWIN = 128,    /* DUPLICATE_IDENTITY was told */
+    COORD__PEER_COUNTED = 256, /* among the healthy of its set */
+    COORD__PEER_UNHEARD = 512  /* only told of, by a notice without an incarnation */
 };
 
 /* What few peers have. */

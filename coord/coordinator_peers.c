@@ -238,6 +238,22 @@ static void heard(struct coord_coordinator *c, uint32_t ref)
     }
 }
 
+/* Who was told to leave before it was heard has no incarnation yet: it gets that of the one who
+ * lives. @return its peer, or COORD__NO_REF. */
+static uint32_t meet(struct coord_coordinator *c, const char *id, size_t id_bytes,
+                     const unsigned char *incarnation)
+{
+    uint32_t ref = coord__peer_find_expected(c, id, id_bytes, NULL);
+    struct coord__peer *peer = ref != COORD__NO_REF ? coord__peer_at(&c->peers, ref) : NULL;
+    if (incarnation == NULL || peer == NULL || (peer->flags & COORD__PEER_UNHEARD) == 0) {
+        return COORD__NO_REF;
+    }
+    memcpy(peer->incarnation, incarnation, COORD_OWNER_BYTES);
+    peer->flags =
+        (uint16_t)((peer->flags & ~(unsigned)COORD__PEER_UNHEARD) | COORD__PEER_INCARNATION);
+    return ref;
+}
+
 /* The peer that a message is from, made if it is new. */
 static uint32_t sender(struct coord_coordinator *c, const struct coord_message *message, bool *new)
 {
@@ -248,6 +264,9 @@ static uint32_t sender(struct coord_coordinator *c, const struct coord_message *
     const unsigned char *incarnation = incarnation_of(&message->incarnation, bytes);
     uint32_t ref = coord__peer_find_expected(c, id, id_bytes, incarnation);
     enum coord_refusal why = COORD_REFUSED_NO_MEMORY;
+    if (ref == COORD__NO_REF) {
+        ref = meet(c, id, id_bytes, incarnation);
+    }
     *new = ref == COORD__NO_REF;
     if (*new) {
         ref = coord__peer_add(c, id, id_bytes, incarnation, &why);
@@ -360,6 +379,7 @@ void coord__heartbeat(struct coord_coordinator *c, const struct coord_message *m
     if (new &&ref != c->self) {
         coord__event(c, COORD_EVENT_PEER_APPEARED, ref, COORD_NEVER, false);
     }
+    coord__peer_at(&c->peers, ref)->flags &= (uint16_t)~COORD__PEER_UNHEARD;
     heard(c, ref);
     if (content) {
         take_content(c, ref, message);
@@ -416,6 +436,9 @@ void coord__notice(struct coord_coordinator *c, const struct coord_message *mess
     }
     if (new) {
         coord__event(c, COORD_EVENT_PEER_APPEARED, ref, COORD_NEVER, false);
+        if ((peer->flags & COORD__PEER_INCARNATION) == 0) {
+            peer->flags |= COORD__PEER_UNHEARD;
+        }
     }
     if (own) {
         heard(c, ref);

@@ -259,6 +259,36 @@ static void test_coordinator__an_order_without_incarnation_speaks_of_the_one_hea
     assert_int_equal(seen(b, "ORDER"), 1);
 }
 
+static void test_coordinator__who_was_told_to_leave_before_it_was_heard_is_one_peer(void **state)
+{
+    struct fleet *f = *state;
+    struct node *o = observe(f, config_of("o", 9));
+    const struct coord_message order = order_for("b", WALL, 8000);
+    say(f, o, &order);
+    assert_int_equal(status_of(o, "b"), COORD_PEER_LEAVING);
+    struct node *b = join(f, "b", "x"); /* started since: it has not heard of it */
+    run(f, I);
+    assert_int_equal(coord_coordinator_counts(o->c).peers, 1);
+    assert_int_equal(status_of(o, "b"), COORD_PEER_HEALTHY);
+    assert_int_equal(seen(o, "APPEARED b"), 1);
+    assert_int_equal(seen(o, "WITHDREW b"), 1);
+    say(f, b, &order);
+    assert_int_equal(seen(b, "ORDER"), 1);
+    say_beat(f, o, "b", "another", 1, NULL); /* a twin is one all the same */
+    assert_int_equal(coord_coordinator_counts(o->c).peers, 2);
+}
+
+static void test_coordinator__a_peer_without_incarnation_that_was_heard_stays_itself(void **state)
+{
+    struct fleet *f = *state;
+    struct node *o = observe(f, config_of("o", 9));
+    const struct coord_message order = order_for("b", WALL - 1000, 8000);
+    say(f, o, &order);
+    say_beat(f, o, "b", NULL, 0, NULL); /* of the seed library */
+    say_beat(f, o, "b", "another", 1, NULL);
+    assert_int_equal(coord_coordinator_counts(o->c).peers, 2);
+}
+
 /* ---- limits and bad input ---- */
 
 static void test_coordinator__limits_are_refused_by_name(void **state)
@@ -386,6 +416,8 @@ int main(void)
         TEST(finished_is_the_last_word),
         TEST(a_notice_for_us_from_somebody_else_is_an_order),
         TEST(an_order_without_incarnation_speaks_of_the_one_heard_last),
+        TEST(who_was_told_to_leave_before_it_was_heard_is_one_peer),
+        TEST(a_peer_without_incarnation_that_was_heard_stays_itself),
         TEST(limits_are_refused_by_name),
         TEST(the_dead_are_forgotten_after_ten_timeouts),
         TEST(a_peer_can_be_removed),
