@@ -8,14 +8,11 @@
 #include "cli/schemes.h"
 #include "cli/verbs.h"
 #include "coord/uri.h"
+#include "electors/postgres.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum {
-    GRANTS_ROOM = 2048 /* as electors/postgres.h has it */
-};
 
 /* coord_postgres_init(), of a library that need not be installed. */
 typedef enum coord_err (*prepare_fn)(const char *uri, char *grants, struct coord_error *error);
@@ -90,7 +87,7 @@ static bool print_grants(const struct cli_args *args, const char *grants)
 
 static int prepare(const struct cli_args *args, const struct coord_uri *uri)
 {
-    char grants[GRANTS_ROOM];
+    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
     struct coord_error error;
     if (strncmp(uri->scheme, "postgres", 8) != 0) {
         return cli_say_usage("%.20s: needs nothing to be created; with --name NAME init writes "

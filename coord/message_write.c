@@ -200,14 +200,17 @@ static void put_json_real(struct coord_writer *writer, double value)
         }
     }
     bool marked = false;
+    size_t used = 0;
     for (int i = 0; i < count; i++) {
         bool number = (text[i] >= '0' && text[i] <= '9') || text[i] == '-' || text[i] == '+';
+        bool mark = !number && text[i] != 'e';
         marked = marked || !number;
-        if (!number && text[i] != 'e') {
-            text[i] = '.'; /* the locale of the host may have another */
+        /* The locale of the host may have another mark, of several bytes. */
+        if (!mark || used == 0 || text[used - 1] != '.') {
+            text[used++] = mark ? '.' : text[i];
         }
     }
-    coord__put(writer, text, (size_t)count);
+    coord__put(writer, text, used);
     if (!marked) {
         coord__put(writer, ".0", 2);
     }

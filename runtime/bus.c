@@ -239,17 +239,6 @@ static enum coord_err open_bus(struct coord_runtime *runtime, const struct coord
     return COORD_OK;
 }
 
-static enum coord_err read_uri(const char *text, const struct coord_bus_config *config,
-                               struct coord_uri *out, struct coord_error *error)
-{
-    enum coord_err rc = coord_uri_parse(text, out, error);
-    const char *const *options = config != NULL ? config->options : NULL;
-    for (size_t i = 0; rc == COORD_OK && options != NULL && options[i] != NULL; i++) {
-        rc = coord_uri_add_option(out, options[i], error);
-    }
-    return rc;
-}
-
 enum coord_err coord_bus_open(struct coord_runtime *runtime, const struct coord_bus_scheme *table,
                               const char *uri, const struct coord_bus_config *config,
                               struct coord_bus **out, struct coord_error *error)
@@ -260,20 +249,16 @@ enum coord_err coord_bus_open(struct coord_runtime *runtime, const struct coord_
     if (rc != COORD_OK) {
         return rc;
     }
-    struct coord_uri *parsed = malloc(sizeof *parsed); /* large */
+    struct coord_uri *parsed = NULL;
     const struct coord_broker_ops *ops = NULL;
-    if (parsed == NULL) {
-        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
-    }
-    rc = read_uri(uri, config, parsed, error);
+    rc = coord__uri_new(uri, config != NULL ? config->options : NULL, &parsed, error);
     if (rc == COORD_OK) {
         rc = coord_bus_scheme_find(table, parsed->scheme, &ops, error);
     }
     if (rc == COORD_OK) {
         rc = open_bus(runtime, ops, parsed, config, NULL, NULL, out, error);
     }
-    explicit_bzero(parsed, sizeof *parsed); /* it may hold a password */
-    free(parsed);
+    coord__uri_free(parsed);
     return rc;
 }
 

@@ -2,9 +2,9 @@
  * runtime/drive.c - lets the machines of a runtime do what can be done now, and waits for more.
  */
 #include "runtime/inside.h"
+#include "runtime/thread.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum {
     ROUNDS = 8, /* within one drive(): electors of one process answer one another at once */
@@ -224,21 +224,7 @@ void coord__wake_waiters(struct coord_runtime *runtime)
 void coord__wait_changed(struct coord_runtime *runtime, coord_ms until)
 {
     runtime->waiters++;
-    if (until == COORD_NEVER) {
-        pthread_cond_wait(&runtime->changed, &runtime->lock);
-    } else {
-        /* The condition's clock does not count suspend: whoever waits looks at ours again. */
-        const coord_ms rest = coord_ms_sub(until, coord_clock_now());
-        struct timespec at;
-        COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-        at.tv_sec += (time_t)(rest / 1000);
-        at.tv_nsec += (long)(rest % 1000) * 1000000;
-        if (at.tv_nsec >= 1000000000) {
-            at.tv_nsec -= 1000000000;
-            at.tv_sec++;
-        }
-        pthread_cond_timedwait(&runtime->changed, &runtime->lock, &at);
-    }
+    coord__condition_wait(&runtime->changed, &runtime->lock, until);
     runtime->waiters--;
 }
 

@@ -134,16 +134,6 @@ static enum coord_err check_config(const struct coord_election_config *config,
     return COORD_OK;
 }
 
-static enum coord_err add_options(struct coord_uri *uri, const char *const *options,
-                                  struct coord_error *error)
-{
-    enum coord_err rc = COORD_OK;
-    for (size_t i = 0; rc == COORD_OK && options != NULL && options[i] != NULL; i++) {
-        rc = coord_uri_add_option(uri, options[i], error);
-    }
-    return rc;
-}
-
 enum coord_err coord_election_open(struct coord_runtime *runtime, const struct coord_scheme *table,
                                    const char *uri, const struct coord_election_config *config,
                                    struct coord_election **out, struct coord_error *error)
@@ -154,16 +144,10 @@ enum coord_err coord_election_open(struct coord_runtime *runtime, const struct c
     if (rc != COORD_OK) {
         return rc;
     }
-    struct coord_uri *parsed = malloc(sizeof *parsed); /* large */
-    if (parsed == NULL) {
-        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
-    }
+    struct coord_uri *parsed = NULL;
     const struct coord_backend_ops *ops = NULL;
     struct coord_elector_config elector = COORD_ELECTOR_CONFIG_INIT;
-    rc = coord_uri_parse(uri, parsed, error);
-    if (rc == COORD_OK) {
-        rc = add_options(parsed, config->options, error);
-    }
+    rc = coord__uri_new(uri, config->options, &parsed, error);
     if (rc == COORD_OK) {
         rc = coord_scheme_find(table, parsed->scheme, &ops, error);
     }
@@ -171,8 +155,7 @@ enum coord_err coord_election_open(struct coord_runtime *runtime, const struct c
         elector.uri = parsed;
         rc = open_elector(runtime, ops, config, &elector, out, error);
     }
-    explicit_bzero(parsed, sizeof *parsed); /* it may hold a password */
-    free(parsed);
+    coord__uri_free(parsed);
     return rc;
 }
 

@@ -184,6 +184,14 @@ void coord__close(struct coord_election *election, bool forked);
 enum coord_err coord__say_forked(struct coord_error *error);
 enum coord_err coord__say_closed(struct coord_error *error);
 
+/* ---- scheme.c ---- */
+
+/* A URI taken apart, with the options of a configuration (NULL: none). */
+enum coord_err coord__uri_new(const char *text, const char *const *options, struct coord_uri **out,
+                              struct coord_error *error);
+/* It may hold a password. NULL: nothing happens. */
+void coord__uri_free(struct coord_uri *uri);
+
 /* ---- threads.c ---- */
 
 /* BUSY: a callback still runs at `until`. The lock is held. */

@@ -2,19 +2,15 @@
  * runtime/runtime.c - making and ending a runtime, and a foreign loop's way in.
  */
 #include "runtime/inside.h"
+#include "runtime/thread.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 static void init_locks(struct coord_runtime *runtime)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&runtime->lock, NULL);
-    pthread_cond_init(&runtime->changed, &monotonic);
-    pthread_cond_init(&runtime->edges, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    coord__condition_init(&runtime->changed);
+    coord__condition_init(&runtime->edges);
 }
 
 static void destroy(struct coord_runtime *runtime, bool forked)

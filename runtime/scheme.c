@@ -1,12 +1,46 @@
 /* SPDX-License-Identifier: MIT
- * runtime/scheme.c - looks a scheme up in the program's own table, of electors or of buses.
+ * runtime/scheme.c - reads a URI, and looks its scheme up in the program's own table, of electors or
+ * of buses.
  */
 #include "runtime/scheme.h"
 
 #include "runtime/bus.h"
+#include "runtime/inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---------------------------------------------------------------- URIs */
+
+enum coord_err coord__uri_new(const char *text, const char *const *options, struct coord_uri **out,
+                              struct coord_error *error)
+{
+    struct coord_uri *uri = malloc(sizeof *uri); /* large */
+    if (uri == NULL) {
+        return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
+    }
+    enum coord_err rc = coord_uri_parse(text, uri, error);
+    for (size_t i = 0; rc == COORD_OK && options != NULL && options[i] != NULL; i++) {
+        rc = coord_uri_add_option(uri, options[i], error);
+    }
+    if (rc != COORD_OK) {
+        coord__uri_free(uri);
+        return rc;
+    }
+    *out = uri;
+    return COORD_OK;
+}
+
+void coord__uri_free(struct coord_uri *uri)
+{
+    if (uri != NULL) {
+        explicit_bzero(uri, sizeof *uri);
+        free(uri);
+    }
+}
+
+/* ---------------------------------------------------------------- schemes */
 
 /* A line of either table begins with its scheme. @return NULL: there is none, which is told. */
 static const void *find_line(const char *what, const void *table, size_t line_bytes,

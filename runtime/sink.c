@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- lists of texts */
@@ -57,19 +56,6 @@ void coord__texts_free(char **texts)
 
 /* ---------------------------------------------------------------- the thread */
 
-static struct timespec clock_at(coord_ms rest)
-{
-    struct timespec at;
-    COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-    at.tv_sec += (time_t)(rest / 1000);
-    at.tv_nsec += (long)(rest % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    return at;
-}
-
 static bool deliver(struct coord_sink *sink, struct coord__post *post)
 {
     struct coord_report *report = &post->report;
@@ -98,17 +84,6 @@ static bool deliver(struct coord_sink *sink, struct coord__post *post)
                               : coord__sink_write(sink, sink->fd, text, bytes);
 }
 
-/* Until something changes, or one that failed may be tried again. The lock is held. */
-static void wait_until(struct coord_sink *sink, coord_ms at, coord_ms now)
-{
-    if (at == COORD_NEVER) {
-        pthread_cond_wait(&sink->changed, &sink->lock);
-        return;
-    }
-    const struct timespec until = clock_at(coord_ms_sub(at, now));
-    pthread_cond_timedwait(&sink->changed, &sink->lock, &until);
-}
-
 static void *run(void *ctx)
 {
     struct coord_sink *sink = ctx;
@@ -118,7 +93,7 @@ static void *run(void *ctx)
         coord_ms at = COORD_NEVER;
         struct coord__post *post = coord__sink_take(sink, now, &at);
         if (post == NULL) {
-            wait_until(sink, at, now);
+            coord__condition_wait(&sink->changed, &sink->lock, at);
             continue;
         }
         sink->busy = true;
@@ -169,16 +144,6 @@ static void free_parts(struct coord_sink *sink)
     free(sink);
 }
 
-static void init_locks(struct coord_sink *sink)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&sink->lock, NULL);
-    pthread_cond_init(&sink->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 static enum coord_err check(const struct coord_sink_config *config, struct coord_error *error)
 {
     if (config->size != sizeof *config) {
@@ -222,7 +187,8 @@ static struct coord_sink *make(const struct coord_sink_config *config, enum coor
         free_parts(sink);
         return NULL;
     }
-    init_locks(sink);
+    pthread_mutex_init(&sink->lock, NULL);
+    coord__condition_init(&sink->changed);
     return sink;
 }
 
@@ -349,13 +315,8 @@ bool coord_sink_flush(struct coord_sink *sink, coord_ms bound)
     }
     const coord_ms until = coord_ms_add(coord_clock_now(), bound);
     pthread_mutex_lock(&sink->lock);
-    while (sink->first != NULL || sink->busy) {
-        const coord_ms rest = coord_ms_min(coord_ms_sub(until, coord_clock_now()), 3600000);
-        const struct timespec at = clock_at(rest);
-        if (rest == 0) {
-            break;
-        }
-        pthread_cond_timedwait(&sink->changed, &sink->lock, &at);
+    while ((sink->first != NULL || sink->busy) && coord_clock_now() < until) {
+        coord__condition_wait(&sink->changed, &sink->lock, until);
     }
     const bool done = sink->first == NULL && !sink->busy;
     pthread_mutex_unlock(&sink->lock);

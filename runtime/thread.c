@@ -4,7 +4,10 @@
  */
 #include "runtime/thread.h"
 
+#include "runtime/clock.h"
+
 #include <signal.h>
+#include <time.h>
 
 bool coord__thread_start(pthread_t *thread, const char *name, void *(*run)(void *), void *ctx)
 {
@@ -18,4 +21,31 @@ bool coord__thread_start(pthread_t *thread, const char *name, void *(*run)(void 
         pthread_setname_np(*thread, name);
     }
     return started;
+}
+
+void coord__condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+void coord__condition_wait(pthread_cond_t *condition, pthread_mutex_t *lock, coord_ms until)
+{
+    if (until == COORD_NEVER) {
+        pthread_cond_wait(condition, lock);
+        return;
+    }
+    const coord_ms rest = coord_ms_sub(until, coord_clock_now());
+    struct timespec at;
+    COORD_ASSERT(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
+    at.tv_sec += (time_t)(rest / 1000);
+    at.tv_nsec += (long)(rest % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    pthread_cond_timedwait(condition, lock, &at);
 }
