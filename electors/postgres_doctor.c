@@ -13,6 +13,7 @@
 
 enum {
     CONNECT_SECONDS = 10,
+    VERSION_LEAST = 140000,
     FEW_SESSIONS = 10,
     CLOCK_WARN_MS = 1000,
     CLOCK_FAIL_MS = 600 * 1000 /* the fence takes up to 71 minutes */
@@ -111,7 +112,7 @@ static void check_server(struct report *r)
 {
     char value[COORD_CHECK_VALUE_MAX];
     snprintf(value, sizeof value, "PostgreSQL %ld", number(r, VERSION) / 10000);
-    cure(add(r, "version", unless(number(r, VERSION) >= 140000, COORD_VERDICT_FAIL), value,
+    cure(add(r, "version", unless(number(r, VERSION) >= VERSION_LEAST, COORD_VERDICT_FAIL), value,
              "from 14 on a server can end a session that is silent, which makes a lock a lease"),
          "upgrade the server to 14 or later");
     cure(add(r, "primary", unless(!is(r, STANDBY), COORD_VERDICT_FAIL),
@@ -301,7 +302,9 @@ static void examine(PGconn *conn, PGconn *second, uint64_t (*wall)(void), struct
     check_server(r);
     ask_run(r, conn);
     check_place(r);
-    coord__postgres_doctor_settings(second, &r->checks);
+    if (number(r, VERSION) >= VERSION_LEAST) { /* an older one lacks them, and has been told of */
+        coord__postgres_doctor_settings(second, &r->checks);
+    }
     check_database(r);
     if (is(r, MAY_ELECT)) {
         coord__postgres_doctor_keys(conn, &r->checks);

@@ -73,10 +73,10 @@ static const char acquire_text[] =
              "select lock.won,\n"
              "  case when term.fence is not null then pg_try_advisory_lock($2::bigint) else false end,\n"
              "  term.fence, term.debt_ms, h.name is not null, h.identity, h.fence, h.debt_ms, h.resigned,\n"
-             "  (extract(epoch from h.since) * 1000000)::bigint, h.metadata,\n"
+             "  (extract(epoch from h.since) * 1000000)::float8::bigint, h.metadata,\n"
              "  case when " RESERVED(
                  "h") " then h.successor end,\n"
-                      "  greatest(0, extract(epoch from h.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
+                      "  greatest(0, extract(epoch from h.reserved_until - clock_timestamp()) * 1000)::float8::bigint,\n"
                       "  h.key = $2::bigint, h.takeover, (h.run = place.run || h.xmin::text) is true, h.format\n"
                       "from lock cross join place left join term on true\n"
                       "left join coord.term h on h.name = $1::text and term.fence is null";
@@ -143,10 +143,10 @@ static const char unlock_text[] =
 
 static const char observe_text[] =
     "select l.pid is not null, l.pid = t.pid and not t.resigned, t.identity, t.fence, t.debt_ms,\n"
-    "  (extract(epoch from t.since) * 1000000)::bigint, t.metadata,\n"
+    "  (extract(epoch from t.since) * 1000000)::float8::bigint, t.metadata,\n"
     "  case when " RESERVED(
         "t") " then t.successor end,\n"
-             "  greatest(0, extract(epoch from t.reserved_until - clock_timestamp()) * 1000)::bigint,\n"
+             "  greatest(0, extract(epoch from t.reserved_until - clock_timestamp()) * 1000)::float8::bigint,\n"
              "  case when l.pid is distinct from t.pid or t.resigned then\n"
              "    (select a.application_name from pg_stat_activity a where a.pid = l.pid) end\n"
              "from (select 1) one\n"

@@ -267,6 +267,7 @@ static void test_postgres_doctor__fails_on_a_server_before_14(void **state)
     expect("version", COORD_VERDICT_FAIL, "PostgreSQL 13");
     assert_non_null(strstr(finding("version")->why, "end a session that is silent"));
     assert_non_null(strstr(finding("version")->cure, "14 or later"));
+    assert_false(is_found("idle_session_timeout")); /* an old one has none to set */
 }
 
 static void test_postgres_doctor__knows_a_small_primary_and_its_standby(void **state)

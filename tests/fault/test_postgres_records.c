@@ -90,11 +90,16 @@ static void test_postgres_records__values_that_coord_never_writes_are_called_tha
                        "update coord.term set since = '1901-01-01' where name = '%s'", w.name);
     assert_int_equal(candidate_query(&w.all, a, &look), COORD_HELD);
     assert_int_equal(a->lease->leader.since_us, 0); /* unknown */
-    candidate_resign(&w.all, a);
-    postgres_server_do(&world_server,
-                       "update coord.term set successor = 'absent', reserved_until = 'infinity' "
-                       "where name = '%s'",
+    postgres_server_do(&world_server, "update coord.term set since = 'infinity' where name = '%s'",
                        w.name);
+    assert_int_equal(candidate_query(&w.all, a, &look), COORD_FAILED);
+    assert_int_equal(a->lease->query_error.code, COORD_E_FOREIGN_RECORD);
+    candidate_resign(&w.all, a);
+    postgres_server_do(
+        &world_server,
+        "update coord.term set since = now(), successor = 'absent', reserved_until = 'infinity' "
+        "where name = '%s'",
+        w.name);
     assert_int_equal(candidate_query(&w.all, a, &look), COORD_FAILED);
     assert_int_equal(a->lease->query_error.code, COORD_E_FOREIGN_RECORD);
     postgres_server_do(&world_server,
