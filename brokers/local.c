@@ -97,12 +97,10 @@ static enum coord_err begin(struct coord_broker *broker, const struct coord_brok
 {
     struct local *l = coord_broker_state(broker);
     const char *path = config->uri != NULL ? config->uri->path : NULL;
-    if (path == NULL || path[0] == '\0' || strlen(path) >= sizeof l->folder.path) {
-        return coord_error_set(error, COORD_E_BAD_URI,
-                               "a local: bus needs a folder of at most %d bytes: give local:DIR",
-                               COORD__LOCAL_FOLDER - 1);
+    enum coord_err rc = coord__local_folder_name(&l->folder, path != NULL ? path : "", error);
+    if (rc != COORD_OK) {
+        return rc;
     }
-    memcpy(l->folder.path, path, strlen(path) + 1);
     l->folder.fd = -1;
     l->fd = -1;
     l->post.fd = -1;
@@ -114,7 +112,7 @@ static enum coord_err begin(struct coord_broker *broker, const struct coord_brok
     if (l->frame == NULL) {
         return coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
     }
-    const enum coord_err rc = arrive(l, error);
+    rc = arrive(l, error);
     if (rc != COORD_OK) {
         free(l->frame);
     }

@@ -39,13 +39,8 @@ size_t coord_local_doctor(const char *folder, struct coord_check *out)
     struct coord_error why = {.code = COORD_OK};
     char value[FIELD];
     size_t members = 0;
-    if (strlen(folder) >= sizeof opened.path) {
-        coord_check_add(&checks, "folder", COORD_VERDICT_FAIL, "its path is too long",
-                        "each member has a socket in it", "name a folder with a shorter path");
-        return checks.count;
-    }
-    memcpy(opened.path, folder, strlen(folder) + 1);
-    if (coord__local_folder_open(&opened, &why) != COORD_OK) {
+    if (coord__local_folder_name(&opened, folder, &why) != COORD_OK ||
+        coord__local_folder_open(&opened, &why) != COORD_OK) {
         coord_check_add(&checks, "folder", COORD_VERDICT_FAIL, coord_err_name(why.code),
                         "each member has a socket in it, which is open to nobody else", why.text);
         return checks.count;

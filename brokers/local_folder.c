@@ -51,6 +51,26 @@ static enum coord_err look(const struct coord__local_folder *folder, int fd,
     return COORD_OK;
 }
 
+enum coord_err coord__local_folder_name(struct coord__local_folder *folder, const char *path,
+                                        struct coord_error *error)
+{
+    char here[COORD__LOCAL_FOLDER] = "";
+    if (path[0] != '/' && getcwd(here, sizeof here) == NULL) {
+        return coord_error_set(error, COORD_E_SYSTEM,
+                               "the working directory of local:%.160s cannot be told (%s): write a "
+                               "path that begins with /",
+                               path, strerror(errno));
+    }
+    const int length = snprintf(folder->path, sizeof folder->path, "%s%s%s", here,
+                                here[0] != '\0' ? "/" : "", path);
+    if (path[0] == '\0' || length < 0 || (size_t)length >= sizeof folder->path) {
+        return coord_error_set(error, COORD_E_BAD_URI,
+                               "a local: bus needs a folder of at most %d bytes: give local:DIR",
+                               COORD__LOCAL_FOLDER - 1);
+    }
+    return COORD_OK;
+}
+
 enum coord_err coord__local_folder_open(struct coord__local_folder *folder,
                                         struct coord_error *error)
 {

@@ -47,6 +47,9 @@ struct coord__local_folder {
     int fd; /* -1: not open */
 };
 
+/* Which one it is: from now on, wherever the process may go. */
+enum coord_err coord__local_folder_name(struct coord__local_folder *folder, const char *path,
+                                        struct coord_error *error);
 /* Make it where it is missing, and look whether it is ours alone. */
 COORD_MUST_CHECK enum coord_err coord__local_folder_open(struct coord__local_folder *folder,
                                                          struct coord_error *error);

@@ -103,7 +103,10 @@ enum coord_err coord__file_disk_init(struct coord__file_disk *disk, const char *
     disk->generation = (uint64_t)(uintptr_t)disk << 16; /* none that another disk counts from */
     memcpy(disk->name, name, name_bytes);
     if (folder[0] != '/' && getcwd(here, sizeof here) == NULL) {
-        return coord__file_errno(error, errno, "find", "the working directory");
+        return coord_error_set(error, COORD_E_SYSTEM,
+                               "the working directory of file:%.160s cannot be told (error %d): "
+                               "write a path that begins with /",
+                               folder, errno);
     }
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/') {

@@ -287,6 +287,41 @@ static void test_broker_local__refuses_folders_of_others(void **state)
     assert_int_equal(try_to_open("local:/dev/null", &error), COORD_E_SYSTEM);
 }
 
+static void test_broker_local__stays_in_its_folder_wherever_the_process_goes(void **state)
+{
+    char absolute[sizeof address];
+    char before[512];
+    struct coord_error error;
+    (void)state;
+    assert_non_null(getcwd(before, sizeof before));
+    memcpy(absolute, address, sizeof absolute);
+    assert_int_equal(chdir(folder), 0);
+    snprintf(address, sizeof address, "local:bus");
+    struct bus_side *a = bus_join(&world, 0);
+    assert_int_equal(chdir("/"), 0);
+    assert_int_equal(sockets(true), 1);
+    const uint64_t ups = bus_status(a).ups;
+    while (bus_status(a).ups == ups) {
+        bus_drive(&world, 50);
+    }
+    memcpy(address, absolute, sizeof address);
+    struct bus_side *b = bus_join(&world, 1);
+    bus_until_up(&world, a);
+    bus_say(&world, 1, "hello");
+    bus_until_got(&world, a, 1);
+    bus_close(a);
+    bus_close(b);
+    /* And where it is nowhere: */
+    char gone[128];
+    snprintf(gone, sizeof gone, "%s/gone", folder);
+    assert_int_equal(mkdir(gone, 0700), 0);
+    assert_int_equal(chdir(gone), 0);
+    assert_int_equal(rmdir(gone), 0);
+    assert_int_equal(try_to_open("local:bus", &error), COORD_E_SYSTEM);
+    assert_non_null(strstr(error.text, "begins with /"));
+    assert_int_equal(chdir(before), 0);
+}
+
 static void test_broker_local__works_in_a_folder_with_a_long_name(void **state)
 {
     char longer[256];
@@ -312,6 +347,7 @@ int main(void)
         T(gives_a_busy_member_time),
         T(sweeps_what_killed_members_left),
         T(comes_back_when_the_folder_is_removed),
+        T(stays_in_its_folder_wherever_the_process_goes),
         T(counts_what_is_not_ours),
         T(refuses_folders_of_others),
         T(works_in_a_folder_with_a_long_name),
