@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 enum {
-    CONNECT_SECONDS = 10,
     FEW_SESSIONS = 10,
     QUEUE_WARN = 10, /* percent */
     QUEUE_FAIL = 90,
@@ -148,7 +147,7 @@ size_t coord_postgres_bus_doctor(const char *uri, bool pooler, uint64_t (*wall)(
     if (coord__postgres_target_new(uri, &target, NULL) != COORD_OK) {
         return 0;
     }
-    PGconn *conn = coord__postgres_target_connect(target, CONNECT_SECONDS);
+    PGconn *conn = coord__postgres_target_connect(target);
     if (conn != NULL && PQstatus(conn) == CONNECTION_OK) {
         examine(conn, pooler, wall, &d);
     }

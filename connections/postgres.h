@@ -86,9 +86,9 @@ const char *coord__postgres_target_show(const struct coord__postgres_target *tar
 PGconn *coord__postgres_target_start(const struct coord__postgres_target *target, size_t host,
                                      const char *address);
 
-/** Connect and wait for it: for `coordctl init` alone. @return NULL: no memory. */
-PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target,
-                                       unsigned seconds);
+/** Connect and wait for it, five seconds a host: for `coordctl` init and doctor. @return NULL: no
+ * memory. */
+PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target);
 
 /* ---- the connection ---- */
 

@@ -66,12 +66,12 @@ static const struct meaning login_meanings[] = {
     {"53300", COORD_E_SERVER_FULL,
      "close idle sessions, or raise max_connections or the CONNECTION LIMIT of the role or "
      "database"},
-    {"57P03", COORD_E_SERVER_STARTING, "it is tried again"},
+    {"57P03", COORD_E_SERVER_STARTING, "wait until it has started"},
     {"42501", COORD_E_NO_RIGHT, "GRANT CONNECT ON DATABASE to this role"},
     {"42704", COORD_E_BAD_URI, "the server has no such parameter: correct URI or PGOPTIONS"},
     {"22023", COORD_E_BAD_URI, "correct the parameter in the URI or in libpq's environment"},
     {"08P01", COORD_E_PROTOCOL, "a pooler in between refuses a parameter: remove it from the URI"},
-    {"", COORD_E_UNREACHABLE, "check host, port and server; it is tried again"},
+    {"", COORD_E_UNREACHABLE, "check host, port and server"},
 };
 
 static const struct meaning *find(const struct meaning *table, const char *state)
@@ -154,7 +154,7 @@ void coord__postgres_explain_login(const PGconn *conn, const char *where, struct
         const bool full =
             strstr(cause, strerror(EMFILE)) != NULL || strstr(cause, strerror(ENFILE)) != NULL;
         coord_error_set(out, full ? COORD_E_SYSTEM : COORD_E_UNREACHABLE,
-                        "PostgreSQL at %s cannot be reached (%.*s): %s; it is tried again", where,
+                        "PostgreSQL at %s cannot be reached (%.*s): %s", where,
                         (int)strcspn(cause, "\n"), cause,
                         full ? "raise the limit of open files" : "check host, port and server");
         return;

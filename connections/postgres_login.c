@@ -169,8 +169,7 @@ void coord__postgres_log_in(struct coord__postgres *pg, coord_ms now)
     }
     if (pg->polling != PGRES_POLLING_FAILED && now >= pg->give_up_at) {
         coord_error_set(&pg->last, COORD_E_UNREACHABLE,
-                        "PostgreSQL at %s does not answer: check host, port and network; it is "
-                        "tried again",
+                        "PostgreSQL at %s does not answer: check host, port and network",
                         show(pg, where));
         pg->polling = PGRES_POLLING_FAILED;
     }

@@ -12,7 +12,6 @@
 #include <string.h>
 
 enum {
-    CONNECT_SECONDS = 10,
     VERSION_LEAST = 140000,
     FEW_SESSIONS = 10,
     CLOCK_WARN_MS = 1000,
@@ -238,7 +237,7 @@ static void silent(void *ctx, const PGresult *notice)
 
 static PGconn *connect_to(const struct coord__postgres_target *target, struct report *r)
 {
-    PGconn *conn = coord__postgres_target_connect(target, CONNECT_SECONDS);
+    PGconn *conn = coord__postgres_target_connect(target);
     if (conn != NULL && PQstatus(conn) != CONNECTION_OK) {
         char where[128];
         struct coord_error why;

@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-enum {
-    CONNECT_SECONDS = 10
-};
-
 /* First a lock: of twenty that create at once, half would fail on the system's own indexes. The
  * number is arbitrary and never changes. */
 static const char *const begin_steps[] = {
@@ -178,7 +174,7 @@ enum coord_err coord_postgres_init(const char *uri, char *grants, struct coord_e
     if (rc != COORD_OK) {
         return rc;
     }
-    PGconn *conn = coord__postgres_target_connect(target, CONNECT_SECONDS);
+    PGconn *conn = coord__postgres_target_connect(target);
     if (conn == NULL) {
         rc = coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
     } else if (PQstatus(conn) != CONNECTION_OK) {
