@@ -70,18 +70,27 @@ static int clear_name(const struct cli_args *args)
 
 /* ---------------------------------------------------------------- the server */
 
-static bool print_grants(const struct cli_args *args, const char *grants)
+/* @param grants  NULL: nothing had to be made. */
+static bool print_prepared(const struct cli_args *args, const char *backend, const char *grants)
 {
     if (args->value[CLI_JSON] == NULL) {
-        printf("-- schema coord, table coord.term and function coord.fence() are there\n%s",
-               grants);
+        if (grants != NULL) {
+            printf("-- schema coord, table coord.term and function coord.fence() are there\n%s",
+                   grants);
+        } else {
+            printf("%s: nothing has to be made; with --name NAME, init writes your word that "
+                   "nobody leads NAME\n",
+                   backend);
+        }
         return fflush(stdout) == 0;
     }
     struct cli_json json;
     cli_json_begin(&json, stdout);
     cli_json_bool(&json, "initialised", true);
-    cli_json_text(&json, "backend", "postgres");
-    cli_json_text(&json, "grants", grants);
+    cli_json_text(&json, "backend", backend);
+    if (grants != NULL) {
+        cli_json_text(&json, "grants", grants);
+    }
     return cli_json_end(&json);
 }
 
@@ -89,10 +98,12 @@ static int prepare(const struct cli_args *args, const struct coord_uri *uri)
 {
     char grants[COORD_POSTGRES_INIT_TEXT_MAX];
     struct coord_error error;
-    if (strncmp(uri->scheme, "postgres", 8) != 0) {
-        return cli_say_usage("%.20s: needs nothing to be created; with --name NAME init writes "
-                             "your word that nobody leads NAME",
-                             uri->scheme);
+    const struct coord_backend_ops *ops = NULL;
+    if (coord_scheme_find(cli_schemes, uri->scheme, &ops, &error) != COORD_OK) {
+        return cli_say_error(&error);
+    }
+    if (strcmp(ops->name, "postgres") != 0) {
+        return print_prepared(args, ops->name, NULL) ? CLI_DONE : CLI_FAILED;
     }
     const prepare_fn run =
         (prepare_fn)cli_scheme_function(uri->scheme, "coord_postgres_init", &error);
@@ -102,7 +113,7 @@ static int prepare(const struct cli_args *args, const struct coord_uri *uri)
     if (run(uri->rest, grants, &error) != COORD_OK) {
         return cli_say_error(&error);
     }
-    return print_grants(args, grants) ? CLI_DONE : CLI_FAILED;
+    return print_prepared(args, ops->name, grants) ? CLI_DONE : CLI_FAILED;
 }
 
 static int prepare_server(const struct cli_args *args)
@@ -134,7 +145,8 @@ const struct cli_verb cli_verb_init = {
     .synopsis = "--elector URI [--name NAME [--takeover safe|fast]] [--json]",
     .summary = "prepare a PostgreSQL; with --name, your word that nobody leads NAME",
     .details = "Without --name: creates what a PostgreSQL lacks, checks what is there, and prints\n"
-               "the GRANT lines; it may be run again, and by many at once.\n"
+               "the GRANT lines; it may be run again, and by many at once. On a file or a Redis\n"
+               "nothing has to be made, and it says so.\n"
                "With --name: the next candidate need not wait. Refused while somebody leads.\n\n"
                "exit: 0 done; 125 the store refuses or cannot be asked; 2 usage\n",
     .takes = CLI_TAKES(CLI_ELECTOR) | CLI_TAKES(CLI_NAME) | CLI_TAKES(CLI_JSON) |

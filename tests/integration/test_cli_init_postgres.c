@@ -6,7 +6,11 @@
 #include "tests/support/postgres_server.h"
 #include "tests/support/support.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static struct scene scene;
 static struct postgres_server server;
@@ -159,12 +163,64 @@ static void test_cli_init__changes_the_takeover_while_nobody_leads(void **state)
     assert_false(is_fast());
 }
 
+/* It takes connections, and says nothing. */
+static int silent_server(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &bytes), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void check_silent(const char *verb, int status, const char *said)
+{
+    struct coordctl coordctl;
+    char uri[128];
+    char out[COORDCTL_TEXT];
+    int port = 0;
+    const int server_fd = silent_server(&port);
+    snprintf(uri, sizeof uri, "postgresql://u@127.0.0.1:%d/d?connect_timeout=2", port);
+    coordctl_start(&scene, &coordctl, WORDS(verb, "--elector", uri));
+    assert_int_equal(coordctl_wait(&coordctl), status);
+    coordctl_output(status == 1 ? coordctl.out : coordctl.err, out);
+    assert_non_null(strstr(out, said));
+    assert_non_null(strstr(out, "(timeout expired): check host, port and server"));
+    const int first = accept(server_fd, NULL, NULL);
+    assert_true(first >= 0);
+    assert_int_equal(accept(server_fd, NULL, NULL), -1);
+    close(first);
+    close(server_fd);
+}
+
+static void test_cli_init__waits_once_for_a_server_that_is_silent(void **state)
+{
+    (void)state;
+    check_silent("init", 125, "coordctl: UNREACHABLE: ");
+    check_silent("doctor", 1, "FAIL connection: UNREACHABLE ");
+}
+
+static void test_cli_init__has_nothing_to_do_where_nothing_has_to_be_made(void **state)
+{
+    char out[COORDCTL_TEXT];
+    (void)state;
+    assert_int_equal(prepare("file:/tmp/nothing-is-made", out), 0);
+    assert_non_null(strstr(out, "nothing has to be made; with --name NAME"));
+    assert_int_equal(access("/tmp/nothing-is-made", F_OK), -1);
+    assert_int_equal(prepare("redis+unix:///nowhere", out), 0);
+    assert_int_equal(coordctl_call(&scene, out, WORDS("init", "--elector", "memory:", "--json")),
+                     0);
+    assert_string_equal(out, "{\"initialised\":true,\"backend\":\"memory\"}\n");
+    assert_int_equal(prepare("nothing://h", out), 2);
+}
+
 static void test_cli_init__refuses_what_makes_no_sense(void **state)
 {
     char out[COORDCTL_TEXT];
     (void)state;
-    assert_int_equal(prepare("file:/tmp/nothing-is-made", out), 2);
-    assert_int_equal(prepare("redis://h", out), 2);
     const char *const nameless[] = {"init", "--elector", server.uri, "--takeover", "fast", NULL};
     assert_int_equal(coordctl_call(&scene, out, nameless), 2);
     assert_int_equal(clear("maybe", out), 2);
@@ -178,8 +234,12 @@ int main(int argc, char **argv)
     work_if_asked(argc, argv);
 #define TEST(name) cmocka_unit_test_setup_teardown(test_cli_init__##name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(prints_the_grants_that_are_enough), TEST(may_be_run_again_and_by_many_at_once),
-        TEST(says_who_may_where_it_may_not),     TEST(changes_the_takeover_while_nobody_leads),
+        TEST(prints_the_grants_that_are_enough),
+        TEST(may_be_run_again_and_by_many_at_once),
+        TEST(says_who_may_where_it_may_not),
+        TEST(changes_the_takeover_while_nobody_leads),
+        TEST(waits_once_for_a_server_that_is_silent),
+        TEST(has_nothing_to_do_where_nothing_has_to_be_made),
         TEST(refuses_what_makes_no_sense),
     };
 #undef TEST
