@@ -94,9 +94,11 @@ static void say_why(struct cli_run *run, const struct coord_explanation *why)
         cli_say("waiting for %s: %s: %s", name, coord_err_name(why->code), why->text);
     } else if (why->reason == COORD_REASON_TAKING_OVER) {
         char time[COORD_DURATION_TEXT_MAX];
+        char word[CLI_WORD_MAX];
         cli_say("taking over %s in %s: nothing proves that an earlier leader has ended; where "
-                "nobody leads, 'coordctl init --name %s' before the start spares the wait",
-                name, coord_duration_format(why->for_ms, time), name);
+                "nobody leads, this before the start spares the wait: coordctl init --name %s",
+                name, coord_duration_format(why->for_ms, time),
+                cli_say_word(run->command.name, word));
     } else {
         cli_say("waiting for %s: %s", name, why->text);
     }

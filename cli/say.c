@@ -106,6 +106,26 @@ bool cli_is_unread(coord_ms wait)
     return poll(&out, 1, (int)wait) > 0;
 }
 
+const char *cli_say_word(const char *name, char *out)
+{
+    static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "_-./:@%+,=";
+    size_t used = 0;
+    if (name[0] != '\0' && strspn(name, bare) == strlen(name)) {
+        return name;
+    }
+    out[used++] = '\'';
+    for (; *name != '\0' && used + 5 < CLI_WORD_MAX; name++) {
+        if (*name == '\'') { /* the quote ends, one that is escaped, and it begins again */
+            memcpy(out + used, "'\\'", 3);
+            used += 3;
+        }
+        out[used++] = *name;
+    }
+    memcpy(out + used, "'", 2);
+    return out;
+}
+
 const char *cli_say_time(coord_ms time, char *out)
 {
     if (time >= 10000 || (time > 0 && time % 1000 == 0)) {

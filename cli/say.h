@@ -30,6 +30,18 @@ int cli_say_not_executed(const char *command, int error);
 /** Is nobody left who reads standard output? Waits for that so many ms, while there is somebody. */
 bool cli_is_unread(coord_ms wait);
 
+enum {
+    CLI_WORD_MAX = 4 * COORD_NAME_MAX + 8
+};
+
+/**
+ * A name as one word of a shell's command line: bare where it can be, else in quotes.
+ *
+ * @param out  room for CLI_WORD_MAX; cut there.
+ * @return     name or out.
+ */
+const char *cli_say_word(const char *name, char *out);
+
 /** Milliseconds for people: "250 ms", "3 s". @param out room for 32 bytes. @return out. */
 const char *cli_say_time(coord_ms time, char *out);
 

@@ -227,7 +227,7 @@ static void test_cli_init__is_refused_while_somebody_takes_over(void **state)
     const char *const words[] = {"init", "--elector", uri, "--name", "jobs", NULL};
     coordctl_start(scene, &run,
                    WORDS("run", "--elector", uri, "--name", "jobs", "--id", "heir", "--", "true"));
-    wait_for_text(run.err, "before the start spares the wait");
+    wait_for_text(run.err, "spares the wait: coordctl init --name jobs");
     coordctl_start(scene, &init, words);
     assert_int_equal(coordctl_wait(&init), 125);
     coordctl_output(init.err, out);
