@@ -211,6 +211,11 @@ static void collect(const struct coord__postgres_target *target, size_t host, co
                     struct parameters *out)
 {
     const struct host *h = &target->hosts[host];
+    /* A line that was cut, or that a firewall has forgotten, must not look alive for hours.
+     * What the URI says comes later, and counts. */
+    add(out, "keepalives_idle", "30");
+    add(out, "keepalives_interval", "10");
+    add(out, "keepalives_count", "3");
     for (const PQconninfoOption *o = target->options; o->keyword != NULL; o++) {
         if (!is_ours(o->keyword)) {
             add(out, o->keyword, o->val);

@@ -15,6 +15,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -171,11 +172,38 @@ static void test_postgres_link__an_answer_that_begins_a_copy_ends_the_session(vo
     end(&s);
 }
 
+static int option_of(const struct scene *s, int option)
+{
+    struct coord_descriptor at;
+    int value = -1;
+    socklen_t bytes = sizeof value;
+    assert_int_equal(coord__postgres_descriptor(s->pg, &at), 1);
+    assert_int_equal(getsockopt(at.fd, IPPROTO_TCP, option, &value, &bytes), 0);
+    return value;
+}
+
+/* Else a session that only listens takes a line for alive that a firewall has long forgotten. */
+static void test_postgres_link__a_line_that_is_cut_is_noticed_while_nothing_is_said(void **state)
+{
+    struct scene s = {.peer = -1};
+    (void)state;
+    begin(&s, "sslmode=disable");
+    await_connection(&s);
+    assert_in_range(option_of(&s, TCP_KEEPIDLE), 1, 60);
+    assert_in_range(option_of(&s, TCP_KEEPINTVL) * option_of(&s, TCP_KEEPCNT), 1, 60);
+    end(&s);
+    begin(&s, "sslmode=disable&keepalives_idle=1234");
+    await_connection(&s);
+    assert_int_equal(option_of(&s, TCP_KEEPIDLE), 1234);
+    end(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_postgres_link__a_socket_that_libpq_replaced_is_another_open_file),
         cmocka_unit_test(test_postgres_link__an_answer_that_begins_a_copy_ends_the_session),
+        cmocka_unit_test(test_postgres_link__a_line_that_is_cut_is_noticed_while_nothing_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
