@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    CAUSE = 110 /* bytes that are told of the server's sentence, or libpq's */
+};
+
 #define NOT_OURS                                                                                  \
     "coord.term has a fence or a time of this election that coord never writes, or such a fence " \
     "was seen: delete its row while nobody leads, and end those who saw it"
@@ -135,11 +139,17 @@ static const char *state_in(const char *message, char *state)
     return message;
 }
 
+/* Bytes of the first line, of which the cure needs some room. */
+static int line_of(const char *text)
+{
+    const size_t bytes = strcspn(text, "\n");
+    return (int)(bytes < CAUSE ? bytes : CAUSE);
+}
+
 void coord__postgres_explain_login(const PGconn *conn, const char *where, struct coord_error *out)
 {
     char state[COORD__POSTGRES_STATE_BYTES];
     const char *message = state_in(PQerrorMessage(conn), state);
-    const int length = (int)strcspn(message, "\n");
     if (state[0] == '\0' && PQconnectionNeedsPassword(conn)) {
         coord_error_set(out, COORD_E_WRONG_PASSWORD,
                         "PostgreSQL at %s wants a password: give one in PGPASSFILE, or allow this "
@@ -154,12 +164,12 @@ void coord__postgres_explain_login(const PGconn *conn, const char *where, struct
         const bool full =
             strstr(cause, strerror(EMFILE)) != NULL || strstr(cause, strerror(ENFILE)) != NULL;
         coord_error_set(out, full ? COORD_E_SYSTEM : COORD_E_UNREACHABLE,
-                        "PostgreSQL at %s cannot be reached (%.*s): %s", where,
-                        (int)strcspn(cause, "\n"), cause,
+                        "PostgreSQL at %s cannot be reached (%.*s): %s", where, line_of(cause),
+                        cause,
                         full ? "raise the limit of open files" : "check host, port and server");
         return;
     }
     const struct meaning *m = find(login_meanings, state);
     coord_error_set(out, m->code, "PostgreSQL at %s says \"%.*s\" (%s): %s", where,
-                    length < 140 ? length : 140, message, state, m->cure);
+                    line_of(message), message, state, m->cure);
 }

@@ -65,7 +65,7 @@ static void begin(struct scene *s, const char *parameters)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t bytes = sizeof at;
-    char uri[256];
+    char uri[512];
     const struct coord__postgres_events events = {
         .ctx = s, .opened = on_opened, .replied = on_replied, .closed = on_closed};
     s->peer = -1;
@@ -172,6 +172,25 @@ static void test_postgres_link__an_answer_that_begins_a_copy_ends_the_session(vo
     end(&s);
 }
 
+/* libpq's sentence has a path of any length in it. */
+static void test_postgres_link__a_long_cause_leaves_room_for_the_cure(void **state)
+{
+    struct scene s = {.peer = -1};
+    char parameters[240] = "sslmode=verify-full&sslrootcert=/";
+    (void)state;
+    memset(parameters + strlen(parameters), 'a', 200);
+    begin(&s, parameters);
+    await_connection(&s);
+    await_bytes(&s, 8);
+    answer(&s, "S", 1);
+    for (unsigned round = 0; s.closed.code == COORD_OK; round++) {
+        turn(&s, s.peer, round);
+    }
+    assert_int_equal(s.closed.code, COORD_E_UNREACHABLE);
+    assert_non_null(strstr(s.closed.text, "check host, port and server"));
+    end(&s);
+}
+
 static int option_of(const struct scene *s, int option)
 {
     struct coord_descriptor at;
@@ -203,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_postgres_link__a_socket_that_libpq_replaced_is_another_open_file),
         cmocka_unit_test(test_postgres_link__an_answer_that_begins_a_copy_ends_the_session),
+        cmocka_unit_test(test_postgres_link__a_long_cause_leaves_room_for_the_cure),
         cmocka_unit_test(test_postgres_link__a_line_that_is_cut_is_noticed_while_nothing_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
