@@ -210,11 +210,13 @@ static void look_for_twin(struct coord_coordinator *c, uint32_t ref)
             continue;
         }
         coord_ms later = coord_ms_max(extra->first_heard, other->extra->first_heard);
-        if (other->last_heard > coord_ms_add(later, c->config.timeout) &&
-            c->now > coord_ms_add(later, c->config.timeout)) {
+        coord_ms both = coord_ms_add(later, COORD__RULE(twins_both_go_on, c->config.timeout));
+        if (other->last_heard > both && c->now > both) {
             peer->flags |= COORD__PEER_TWIN;
             other->flags |= COORD__PEER_TWIN;
-            coord__event(c, COORD_EVENT_DUPLICATE_IDENTITY, ref, COORD_NEVER, false);
+            /* Of ourselves nothing is told, but of another one that says our id. */
+            coord__event(c, COORD_EVENT_DUPLICATE_IDENTITY, ref == c->self ? other_ref : ref,
+                         COORD_NEVER, false);
         }
     }
 }

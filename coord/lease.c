@@ -328,7 +328,7 @@ static void begin_waits(struct coord_lease *lease)
     if (lease->now <= lease->waits_from) {
         return;
     }
-    const coord_ms late = lease->now - lease->waits_from;
+    const coord_ms late = COORD__RULE(waits_from_a_fresh_time, lease->now - lease->waits_from);
     if (lease->term.state == COORD__TERM_OWED) {
         lease->term.clear_at = coord_ms_add(lease->term.clear_at, late);
     }

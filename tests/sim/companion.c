@@ -2,8 +2,7 @@
  * tests/sim/companion.c - other elections of the same processes: on PostgreSQL they share a
  * session with the one that is watched most.
  *
- * Their hosts do no work. Looked at are E1, E2, a leader within the bound, and that nothing is
- * left.
+ * Their hosts do no work. Looked at are E1, E2, a leader within the bound, and what is left behind.
  */
 #include "tests/sim/world.h"
 

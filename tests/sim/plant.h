@@ -155,7 +155,7 @@
     X(PG_HELD_FOR_EVER, "pg-held-for-ever", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 2000, 1,      \
       "a term that is over keeps its lock for as long as its host hangs")                          \
     X(PG_LONG_RESERVE, "pg-long-reserve", SIM_STORE_POSTGRES,                                      \
-      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 2067,                         \
+      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 18181,                        \
       "a reservation that outlives what was asked for stands")                                     \
     X(PG_ERROR_KEEPS, "pg-error-keeps", SIM_STORE_POSTGRES, SIM_FAULT_COMMIT, 2000, 1,             \
       "an acquire that fails is not followed by an unlock")                                        \
@@ -166,7 +166,7 @@
     X(PG_LOCKED_TWICE, "pg-locked-twice", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 20000, 319,     \
       "an acquire does not wait for the unlock of the term before")                                \
     X(PG_PATIENT, "pg-patient", SIM_STORE_POSTGRES,                                                \
-      SIM_FAULT_TERMINATE | SIM_FAULT_RESTART | SIM_FAULT_STALL, 50000, 4709,                      \
+      SIM_FAULT_TERMINATE | SIM_FAULT_RESTART | SIM_FAULT_STALL, 100000, 29694,                    \
       "a lost session is opened again a second later, however short the lease is")
 
 enum sim_plant {

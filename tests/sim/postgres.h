@@ -22,6 +22,9 @@ void sim_pg_terminate(struct sim_world *world, size_t slot);
 
 /* ---- postgres_server.c: sessions, their statements and their ends ---- */
 void sim_pg_arrive(struct sim_world *world, const struct sim_pg_message *message);
+/* NULL: the server knows none. */
+struct sim_pg_session *sim_pg_session_of(struct sim_world *world, uint8_t process,
+                                         uint32_t connection);
 void sim_pg_end_session(struct sim_world *world, size_t slot, bool tells);
 void sim_pg_wake(struct sim_world *world);
 bool sim_pg_gate_is_wanted(const struct sim_world *world);
@@ -43,5 +46,11 @@ void sim_pg_tell(struct sim_world *world, const struct sim_pg_session *to,
                  const struct sim_pg_answer *answer);
 /* The next answer on the open link; borrowed until the next call. NULL: none has come. */
 const struct sim_pg_answer *sim_pg_receive(struct sim_process *process);
+
+/* ---- postgres_rows.c ---- */
+struct pg_result; /* libpq's PGresult */
+/* Borrowed until the next call. */
+const struct pg_result *sim_pg_rows(const struct sim_world *world,
+                                    const struct sim_pg_answer *answer, int pid);
 
 #endif /* SIM_POSTGRES_H */

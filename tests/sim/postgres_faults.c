@@ -161,10 +161,25 @@ void sim_postgres_suffers(struct sim_world *world)
     }
 }
 
+/* A login whose server was gone in the middle of it would hang for a second: a lease may be short. */
+static void end_hung_logins(struct sim_world *world)
+{
+    const struct sim_pg_answer gone = {.kind = SIM_PG_GONE};
+    for (size_t i = 0; i < world->profile.processes; i++) {
+        const struct sim_pg_link *link = &world->pg.links[i];
+        const struct sim_pg_session nobody = {.process = (uint8_t)i,
+                                              .connection = link->connection};
+        if (sim_pg_session_of(world, (uint8_t)i, link->connection) == NULL) {
+            sim_pg_tell(world, &nobody, &gone);
+        }
+    }
+}
+
 void sim_postgres_heals(struct sim_world *world)
 {
     sim_fault_server_over(world);
     sim_pg_writers_end(world, true);
+    end_hung_logins(world);
 }
 
 bool sim_postgres_holds(const struct sim_world *world, const struct sim_process *process)

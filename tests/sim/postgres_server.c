@@ -6,9 +6,9 @@
 
 #include <inttypes.h>
 
-static const char *const sql_names[] = {"",        "login",   "no timeout", "settings", "probe",
-                                        "acquire", "gate",    "renew",      "strike",   "release",
-                                        "unlock",  "observe", "ask",        "blockers", "close"};
+static const char *const sql_names[] = {"",        "login",   "opening", "settings", "probe",
+                                        "acquire", "gate",    "renew",   "strike",   "release",
+                                        "unlock",  "observe", "ask",     "blockers", "close"};
 
 static size_t slot_of(const struct sim_world *world, const struct sim_pg_session *session)
 {
@@ -432,12 +432,12 @@ void sim_postgres_session(struct sim_world *world, size_t slot, uint32_t wake)
     }
 }
 
-static struct sim_pg_session *find(struct sim_world *world, const struct sim_pg_message *message)
+struct sim_pg_session *sim_pg_session_of(struct sim_world *world, uint8_t process,
+                                         uint32_t connection)
 {
     for (size_t i = 0; i < SIM_PG_SESSIONS; i++) {
         struct sim_pg_session *session = &world->pg.sessions[i];
-        if (session->alive && session->process == message->process &&
-            session->connection == message->connection) {
+        if (session->alive && session->process == process && session->connection == connection) {
             return session;
         }
     }
@@ -474,7 +474,8 @@ static void log_in(struct sim_world *world, const struct sim_pg_message *message
 void sim_pg_arrive(struct sim_world *world, const struct sim_pg_message *message)
 {
     const struct sim_pg_answer gone = {.kind = SIM_PG_GONE};
-    struct sim_pg_session *session = find(world, message);
+    struct sim_pg_session *session =
+        sim_pg_session_of(world, message->process, message->connection);
     struct sim_pg_session *free_one = room(world);
     if (session != NULL) {
         COORD_ASSERT(session->queued < SIM_PG_QUEUE);

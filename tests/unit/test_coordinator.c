@@ -180,6 +180,23 @@ static void test_coordinator__two_that_both_go_on_are_a_duplicate(void **state)
     assert_int_equal(seen(a, "DUPLICATE_IDENTITY b"), 1);
 }
 
+/* Whichever of the two is heard first. */
+static void test_coordinator__a_duplicate_of_oneself_is_told_as_well(void **state)
+{
+    struct fleet *f = *state;
+    struct node *early = join(f, "a", NULL);
+    run(f, I / 2);
+    struct node *late = join(f, "b", NULL);
+    for (uint64_t seq = 1; seq < 20; seq++) {
+        run(f, I / 4);
+        say_beat(f, early, "a", "two", seq, NULL);
+        say_beat(f, late, "b", "two", seq, NULL);
+        run(f, I - I / 4);
+    }
+    assert_int_equal(seen(early, "DUPLICATE_IDENTITY a"), 1);
+    assert_int_equal(seen(late, "DUPLICATE_IDENTITY b"), 1);
+}
+
 /* ---- leaving ---- */
 
 static void test_coordinator__leaving_is_in_each_beat_and_a_beat_without_withdraws(void **state)
@@ -411,6 +428,7 @@ int main(void)
         TEST(a_clock_that_is_set_back_kills_no_seed_peer),
         TEST(a_late_beat_of_the_old_one_harms_no_new_one),
         TEST(two_that_both_go_on_are_a_duplicate),
+        TEST(a_duplicate_of_oneself_is_told_as_well),
         TEST(leaving_is_in_each_beat_and_a_beat_without_withdraws),
         TEST(past_its_deadline_it_is_overrun_and_then_silent),
         TEST(finished_is_the_last_word),

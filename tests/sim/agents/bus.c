@@ -249,7 +249,8 @@ void fleet_publish_order(struct fleet_world *world, unsigned host, coord_ms with
     memset(&m, 0, sizeof m);
     m.type = COORD_MESSAGE_SHUTDOWN;
     m.intent = COORD_INTENT_MAINTENANCE;
-    m.instance_id = coord_text(fleet_host_name(host), strlen(fleet_host_name(host)));
+    const char *id = fleet_host_name(fleet_called(world, host));
+    m.instance_id = coord_text(id, strlen(id));
     m.at_us = FLEET_WALL + (int64_t)world->now * 1000;
     m.completion_us = m.at_us + (int64_t)within * 1000;
     COORD_ASSERT(coord_texts(NULL, 0, names, sizeof names, &m.subscriptions) == COORD_OK);

@@ -8,9 +8,9 @@
 
 const char *fleet_promise_name(enum fleet_promise promise)
 {
-    static const char *const names[FLEET_PROMISES] = {"none",    "living",   "outages", "death",
-                                                      "report",  "resolved", "once",    "safe",
-                                                      "leaving", "leader",   "time",    "calm"};
+    static const char *const names[FLEET_PROMISES] = {
+        "none", "living", "twin",    "outages", "death", "report", "resolved",
+        "once", "safe",   "leaving", "leader",  "time",  "calm"};
     return names[promise];
 }
 
@@ -104,11 +104,30 @@ static struct fleet_process *process_of(struct fleet_world *w, const struct coor
     const unsigned host = (unsigned)(peer->id[0] - 'a');
     const unsigned number =
         peer->has_incarnation ? peer->incarnation[0] - 1U : w->host[host].process;
-    if (number >= w->processes || w->process[number].host != host ||
+    if (number >= w->processes || fleet_called(w, w->process[number].host) != host ||
         (w->process[number].kind == FLEET_SEED) == peer->has_incarnation) {
         return NULL;
     }
     return &w->process[number];
+}
+
+/* Long after, an unheard beat is late by more than T. */
+static void check_twin(struct fleet_process *process, const struct fleet_process *peer)
+{
+    struct fleet_world *w = process->world;
+    bool lived = (w->faults & FLEET_REPLAY) != 0;
+    for (unsigned i = 0; i < w->processes; i++) {
+        const struct fleet_process *other = &w->process[i];
+        if (fleet_are_twins(peer, other)) {
+            lived = lived || coord_ms_min(peer->ended, other->ended) >
+                                 coord_ms_max(peer->started, other->started);
+            w->ear[process->number][i].twin = true;
+        }
+    }
+    w->ear[process->number][peer->number].twin = true;
+    if (!lived) {
+        fleet_break(w, FLEET_TWIN, "%s is told to be there twice", fleet_host_name(peer->host));
+    }
 }
 
 void fleet_check_event(struct fleet_process *process, const struct coord_event *event)
@@ -144,10 +163,8 @@ void fleet_check_event(struct fleet_process *process, const struct coord_event *
     } else if (event->kind == COORD_EVENT_PEER_RECOVERED && ear->heard_at != w->now) {
         fleet_break(w, FLEET_DEATH, "%s#%u is told alive without a sign of life",
                     fleet_host_name(peer->host), peer->number);
-    } else if (event->kind == COORD_EVENT_DUPLICATE_IDENTITY &&
-               (w->faults & FLEET_REPLAY) ==
-                   0) { /* long after, an unheard beat is late by more than T */
-        fleet_break(w, FLEET_LIVING, "%s is told to be there twice", fleet_host_name(peer->host));
+    } else if (event->kind == COORD_EVENT_DUPLICATE_IDENTITY) {
+        check_twin(process, peer);
     }
 }
 

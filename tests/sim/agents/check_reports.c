@@ -19,7 +19,7 @@ static struct fleet_process *owner_of(struct fleet_world *w, const struct coord_
         (*work)++;
         COORD_ASSERT(*work < FLEET_WORKS);
     }
-    COORD_ASSERT(number < w->processes && w->process[number].host == host);
+    COORD_ASSERT(number < w->processes && fleet_called(w, w->process[number].host) == host);
     return &w->process[number];
 }
 
@@ -379,8 +379,12 @@ static void check_open(struct fleet_world *w, const struct fleet_process *proces
 static void check_seen(struct fleet_world *w, const struct fleet_process *leader,
                        const struct fleet_process *peer)
 {
-    const char *id = fleet_host_name(peer->host);
+    const unsigned called = fleet_called(w, peer->host);
+    const char *id = fleet_host_name(called);
     struct coord_peer seen;
+    if (w->twin < FLEET_HOSTS && called == 0) {
+        return; /* by its id the other one may be found */
+    }
     if (is_well(peer) && peer != leader &&
         (!coord_coordinator_find_peer(coord_agent_coordinator(leader->agent), id, strlen(id),
                                       &seen) ||
@@ -390,8 +394,24 @@ static void check_seen(struct fleet_world *w, const struct fleet_process *leader
     }
 }
 
+/* Two that have lived under one id for three T by now. */
+static void check_twins(struct fleet_world *w, const struct fleet_process *leader)
+{
+    if (w->twin == FLEET_HOSTS) {
+        return;
+    }
+    const unsigned one = w->host[0].process;
+    const unsigned other = w->host[w->twin].process;
+    if (one < FLEET_PROCESSES && other < FLEET_PROCESSES && is_well(&w->process[one]) &&
+        is_well(&w->process[other]) && !w->ear[leader->number][one].twin) {
+        fleet_break(w, FLEET_TWIN, "#%u and #%u are well under one id, and %s does not say so", one,
+                    other, fleet_host_name(leader->host));
+    }
+}
+
 void fleet_check_calm(struct fleet_world *world, const struct fleet_process *leader)
 {
+    check_twins(world, leader);
     const unsigned open = open_works(leader);
     for (unsigned i = 0; i < world->processes; i++) {
         const struct fleet_process *process = &world->process[i];

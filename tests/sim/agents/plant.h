@@ -47,11 +47,11 @@
     X(SAFE_AT_DEATH, "safe-at-death", FLEET_KILL, 0, 50, 1,                                       \
       "the work of the silent is safe to take T after the last beat")                             \
     X(RESOLVED_REOPENS, "resolved-reopens",                                                       \
-      FLEET_NOTICE | FLEET_TAKERS | FLEET_ORDER | FLEET_DELAY, 0, 5000, 199,                      \
+      FLEET_NOTICE | FLEET_TAKERS | FLEET_ORDER | FLEET_DELAY, 0, 5000, 701,                      \
       "a resolved report opens again though nothing was heard of its owner")                      \
     X(NUMBERS_ANEW, "numbers-anew", FLEET_KILL | FLEET_NOTICE, 0, 50, 1,                          \
       "each event of a term has the number 1")                                                    \
-    X(NO_ADOPTION, "no-adoption", FLEET_KILL | FLEET_JOIN, 0, 1000, 279,                          \
+    X(NO_ADOPTION, "no-adoption", FLEET_KILL | FLEET_JOIN, 0, 1000, 239,                          \
       "nobody adopts the reports that it hears")                                                  \
     X(EMPTY_TABLE_CLOSES, "empty-table-closes", FLEET_KILL | FLEET_JOIN | FLEET_STORE, 0, 1000,   \
       75, "the first, empty table of a new leader closes what is absent")                         \
@@ -59,12 +59,16 @@
       50000, 8770, "what is absent is closed without a hint")                                     \
     X(NO_HINTS, "no-hints", FLEET_KILL | FLEET_JOIN | FLEET_STORE, 0, 500, 1,                     \
       "nobody hints at what is absent")                                                           \
-    X(BEATS_DRIFT, "beats-drift", FLEET_LOSS | FLEET_DELAY | FLEET_LATE, 0, 5000, 156,            \
+    X(BEATS_DRIFT, "beats-drift", FLEET_LOSS | FLEET_DELAY | FLEET_LATE, 0, 5000, 217,            \
       "a heartbeat counts from the one before: late ones add up")                                 \
     X(JUDGES_FIRST, "judges-first", FLEET_PAUSE | FLEET_LOSS, 0, 100, 1,                          \
       "silences are judged before what waits is read")                                            \
     X(NO_DEADLINE, "no-deadline", FLEET_NOTICE, 0, 50, 1, "the deadline of leaving ends nothing") \
-    X(LEADS_ON, "leads-on", FLEET_NOTICE, 0, 100, 1, "it drains while it leads")
+    X(LEADS_ON, "leads-on", FLEET_NOTICE, 0, 100, 1, "it drains while it leads")                  \
+    X(TWINS_UNTOLD, "twins-untold", FLEET_TWINS, FLEET_REPLAY, 100, 1,                            \
+      "two that live under one id are not told")                                                  \
+    X(TWINS_AT_ONCE, "twins-at-once", FLEET_DELAY | FLEET_KILL, FLEET_REPLAY | FLEET_TWINS, 1000, \
+      136, "a late message of a former start makes two of one that was started anew")
 
 enum fleet_plant {
     FLEET_PLANT_NONE = 0,

@@ -29,6 +29,8 @@
 #define FLEET_RULE_leaves_its_work(e)  FLEET_RULE(DRAINER_RESOLVES, false, e)
 #define FLEET_RULE_each_start_has_its_own_silence(e) \
     FLEET_RULE(OLDER_RETIRED, retire_others(c, ref), e)
+#define FLEET_RULE_twins_both_go_on(e) \
+    FLEET_RULE(TWINS_AT_ONCE, 0, FLEET_RULE(TWINS_UNTOLD, COORD_NEVER, e))
 #define FLEET_RULE_a_beat_withdraws(e) FLEET_RULE(NOTICE_STAYS, false, e)
 
 /* coord/coordinator_silence.c */

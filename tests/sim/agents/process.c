@@ -91,13 +91,18 @@ void fleet_serve(struct fleet_process *process, unsigned serves)
     }
 }
 
+static const char *id_of(const struct fleet_process *process)
+{
+    return fleet_host_name(fleet_called(process->world, process->host));
+}
+
 static void make_elector(struct fleet_process *process)
 {
     struct coord_elector_config config = COORD_ELECTOR_CONFIG_INIT;
     config.name = "fleet";
     config.name_bytes = 5;
-    config.identity = fleet_host_name(process->host);
-    config.identity_bytes = strlen(fleet_host_name(process->host));
+    config.identity = id_of(process);
+    config.identity_bytes = strlen(id_of(process));
     memcpy(config.owner, process->incarnation, sizeof config.owner);
     config.backend_ctx = process;
     config.explicit_ack = process->explicit_ack;
@@ -114,7 +119,7 @@ static void make_agent(struct fleet_process *process)
         make_elector(process);
     }
     config.role = process->kind == FLEET_OBSERVER ? COORD_AGENT_OBSERVER : COORD_AGENT_MEMBER;
-    config.coordinator.instance_id = fleet_host_name(process->host);
+    config.coordinator.instance_id = id_of(process);
     memcpy(config.coordinator.incarnation, process->incarnation, COORD_OWNER_BYTES);
     config.coordinator.timeout = process->world->timeout;
     config.coordinator.tick = FLEET_TICK;

@@ -110,6 +110,10 @@ static void make_fleet(struct fleet_world *w)
     if ((w->faults & FLEET_OBSERVERS) != 0) {
         w->host[w->hosts > 3 ? w->hosts - 2 : 1].kind = FLEET_OBSERVER;
     }
+    w->twin = FLEET_HOSTS;
+    for (unsigned i = 1; i < w->hosts && (w->faults & FLEET_TWINS) != 0; i++) {
+        w->twin = w->host[i].kind == FLEET_MEMBER ? i : w->twin;
+    }
     for (unsigned i = 0; i < w->hosts; i++) {
         const bool late = (w->faults & FLEET_JOIN) != 0 && sim_chance(&w->random, 1, 3);
         w->host[i].back_at = late ? below(w, 5 * w->timeout) : below(w, w->interval);

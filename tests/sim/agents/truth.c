@@ -50,16 +50,17 @@ static coord_ms received(const struct fleet_world *w, const struct fleet_message
 static void hear_order(struct fleet_process *process, const struct fleet_message *message)
 {
     struct fleet_world *w = process->world;
+    const unsigned called = fleet_called(w, message->host);
     struct fleet_ear *latest = NULL;
     for (unsigned i = 0; i < w->processes; i++) {
         struct fleet_ear *ear = &w->ear[process->number][i];
-        if (w->process[i].host == message->host && ear->known &&
+        if (fleet_called(w, w->process[i].host) == called && ear->known &&
             (latest == NULL || ear->heard_at >= latest->heard_at)) {
             latest = ear;
         }
     }
     /* What it is told itself counts when it says so. */
-    if (latest != NULL && !latest->finished && message->host != process->host) {
+    if (latest != NULL && !latest->finished && fleet_called(w, process->host) != called) {
         latest->leaving = true;
         latest->deadline = received(w, message);
     }

@@ -15,7 +15,7 @@
 #include "tests/sim/random.h"
 
 enum {
-    FLEET_HOSTS = 6, /* each with an id; at most one process at a time */
+    FLEET_HOSTS = 6, /* each with an id, of its own but for a twin; one process at a time */
     FLEET_PROCESSES = 48,
     FLEET_WORKS = 5,
     FLEET_TICK = 100, /* ms that a process wakes late */
@@ -58,13 +58,15 @@ enum fleet_fault {
     FLEET_LATE = 1 << 16,      /* processes wake late, by a tick at most */
     FLEET_TAKERS = 1 << 17,    /* members take work that is safe to take */
     FLEET_JOIN = 1 << 18,      /* some hosts start in the middle of it */
-    FLEET_FAULTS = 1 << 19
+    FLEET_TWINS = 1 << 19,     /* two hosts run under one id */
+    FLEET_FAULTS = 1 << 20
 };
 
 /* What is looked at. */
 enum fleet_promise {
     FLEET_KEPT = 0,
     FLEET_LIVING,   /* few losses kill no living peer */
+    FLEET_TWIN,     /* two that live under one id are told, and nobody else is */
     FLEET_OUTAGES,  /* a bus that is down kills nobody */
     FLEET_DEATH,    /* a death is told in time, once */
     FLEET_REPORT,   /* the leader reports what it sees at once */
@@ -185,6 +187,7 @@ struct fleet_ear {
     bool silent; /* as it was told */
     bool finished;
     bool leaving;
+    bool twin; /* it was told that there are two of its id */
     coord_ms deadline;
     coord_ms heard_at;
     uint64_t seq;
@@ -240,6 +243,7 @@ struct fleet_world {
     coord_ms ttl;
     unsigned hosts;
     struct fleet_host host[FLEET_HOSTS];
+    unsigned twin; /* the host that has the id of the first; FLEET_HOSTS: none */
     unsigned processes;
     struct fleet_process process[FLEET_PROCESSES];
     struct fleet_ear ear[FLEET_PROCESSES][FLEET_PROCESSES]; /* of, about */
@@ -296,6 +300,20 @@ void fleet_stay(struct fleet_process *process);
 bool fleet_leads(const struct fleet_process *process);
 const char *fleet_host_name(unsigned host);
 const char *fleet_work_name(unsigned work);
+
+/* The host after which it is called. */
+static inline unsigned fleet_called(const struct fleet_world *world, unsigned host)
+{
+    return host == world->twin ? 0 : host;
+}
+
+/* Do two processes run under one id? */
+static inline bool fleet_are_twins(const struct fleet_process *one,
+                                   const struct fleet_process *other)
+{
+    return one->host != other->host &&
+           fleet_called(one->world, one->host) == fleet_called(one->world, other->host);
+}
 
 static inline coord_ms fleet_local(const struct fleet_process *process)
 {
