@@ -161,7 +161,7 @@ void sim_postgres_suffers(struct sim_world *world)
     }
 }
 
-/* A login whose server was gone in the middle of it would hang for a second: a lease may be short. */
+/* A login whose server was gone in the middle of it would hang for a second. */
 static void end_hung_logins(struct sim_world *world)
 {
     const struct sim_pg_answer gone = {.kind = SIM_PG_GONE};
