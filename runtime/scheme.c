@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * runtime/scheme.c - reads a URI, and looks its scheme up in the program's own table, of electors or
- * of buses.
+ * runtime/scheme.c - reads a URI, and looks its scheme up in the program's own table, of electors
+ * or of buses.
  */
 #include "runtime/scheme.h"
 

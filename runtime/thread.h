@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * runtime/thread.h - how coord starts a thread, named and deaf to the host's signals, and how it waits.
+ * runtime/thread.h - how coord starts a thread, named and deaf to the host's signals, and how it
+ * waits.
  */
 #ifndef COORD_THREAD_H
 #define COORD_THREAD_H

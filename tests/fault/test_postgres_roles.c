@@ -368,8 +368,10 @@ static void test_postgres_roles__unreachable_and_unknown_are_told(void **state)
     struct candidate *b = world_join(&w);
     candidate_stand(b);
     candidates_until_error(&w.all, b, COORD_E_NOT_INITIALISED);
-    w.wish.uri = uri_of("postgres", "postgres");
-    strcat(uri_text, "&options=-cnonsense%3D1");
+    char nonsense[sizeof uri_text + 32];
+    snprintf(nonsense, sizeof nonsense, "%s&options=-cnonsense%%3D1",
+             uri_of("postgres", "postgres"));
+    w.wish.uri = nonsense;
     struct candidate *o = world_join(&w);
     candidate_stand(o);
     candidates_until_error(&w.all, o, COORD_E_BAD_URI);
