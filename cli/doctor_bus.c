@@ -213,7 +213,9 @@ static int examine(struct doctor *d)
     if (up) {
         check_echo(d);
     }
-    const int status = ask_server(d);
+    /* Who does not answer a bus does not answer a doctor either, after as long a wait. */
+    const bool answers = up || coord_err_class(error.code) != COORD_CLASS_RETRY;
+    const int status = answers ? ask_server(d) : 0;
     return status != 0 ? status : cli_doctor_print(d->args, &d->found);
 }
 
