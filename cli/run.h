@@ -51,6 +51,7 @@ struct cli_run {
     int status; /* of coordctl, when finished */
 
     enum coord_reason said_reason; /* what was said last, so that it is said once */
+    bool said_blocked;
     uint64_t said_fence;
 };
 

@@ -82,17 +82,20 @@ static void say_why(struct cli_run *run, const struct coord_explanation *why)
 {
     struct coord_observation leader = {.fence = 0};
     const char *name = coord_election_name(run->opened.election);
+    const bool blocked = why->code == COORD_E_BLOCKED_BY_FENCED_WORK;
     if (why->reason == COORD_REASON_HELD) {
         COORD_IGNORE(coord_election_leader(run->opened.election, &leader), "told without it");
     }
-    if (why->reason == run->said_reason && leader.fence == run->said_fence) {
+    if (why->reason == run->said_reason && blocked == run->said_blocked &&
+        leader.fence == run->said_fence) {
         return;
     }
     run->said_reason = why->reason;
+    run->said_blocked = blocked;
     run->said_fence = leader.fence;
     if (cli_election_is_failing(why->reason)) {
         cli_say("waiting for %s: %s: %s", name, coord_err_name(why->code), why->text);
-    } else if (why->reason == COORD_REASON_TAKING_OVER) {
+    } else if (why->reason == COORD_REASON_TAKING_OVER && !blocked) {
         char time[COORD_DURATION_TEXT_MAX];
         char word[CLI_WORD_MAX];
         cli_say("taking over %s in %s: nothing proves that an earlier leader has ended; where "

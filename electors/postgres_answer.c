@@ -358,7 +358,7 @@ void coord__postgres_answer(struct coord__postgres_session *session,
     } else if (job->sql == COORD__POSTGRES_GATE) {
         coord__postgres_gate_answered(e, reply, now);
     } else if (job->sql == COORD__POSTGRES_BLOCKERS) {
-        coord__postgres_blockers_answered(e, reply);
+        coord__postgres_blockers_answered(e, reply, now);
     } else if (job->sql == COORD__POSTGRES_RELEASE) {
         released(e, job, reply, now);
     } else if (job->sql == COORD__POSTGRES_STRIKE) {

@@ -94,6 +94,7 @@ void coord__postgres_grant(struct coord__postgres_elector *e, coord_ms now)
     if (!e->gate_passed) {
         /* Clear, but guarded work of an earlier term is still open. */
         reply.owed = coord_ms_max(reply.owed, coord__postgres_slice_pause(e));
+        reply.error = e->blocked;
     }
     coord__postgres_finish(e, &reply, now);
 }
@@ -152,16 +153,17 @@ void coord__postgres_gate_answered(struct coord__postgres_elector *e,
     e->gate_at = coord_ms_add(now, coord__postgres_slice_pause(e));
     if (e->gate_passed) {
         e->blocked.code = COORD_OK;
-    } else if (now >= coord_ms_add(e->gate_since, coord_backend_lease(e->base))) {
+    } else if (e->debt == 0 || now >= coord_ms_add(e->gate_since, coord_backend_lease(e->base))) {
+        /* Nothing else is waited for: find out whose it is. */
         e->blockers_due = e->blocked.code == COORD_OK;
     }
-    if (e->granted) {
+    if (e->granted && !e->blockers_due) {
         coord__postgres_grant(e, now);
     }
 }
 
 void coord__postgres_blockers_answered(struct coord__postgres_elector *e,
-                                       const struct coord__postgres_reply *reply)
+                                       const struct coord__postgres_reply *reply, coord_ms now)
 {
     if (reply->rows != NULL && PQntuples(reply->rows) > 0) {
         coord_error_set(
@@ -170,5 +172,8 @@ void coord__postgres_blockers_answered(struct coord__postgres_elector *e,
             "server's process %s (%.100s, %s): end it, or pg_terminate_backend(%s)",
             coord__postgres_text(reply->rows, 0, 0), coord__postgres_text(reply->rows, 0, 1),
             coord__postgres_text(reply->rows, 0, 2), coord__postgres_text(reply->rows, 0, 0));
+    }
+    if (e->granted) {
+        coord__postgres_grant(e, now);
     }
 }

@@ -59,7 +59,7 @@ struct coord__postgres_elector {
     bool gate_flying;
     coord_ms gate_at;    /* the next slice */
     coord_ms gate_since; /* the first try */
-    bool blockers_due;   /* guarded work outlasts a lease: find out whose */
+    bool blockers_due;   /* only guarded work is waited for: find out whose */
     bool granted;        /* a grant that waits for its first slice */
     struct coord_reply grant;
     struct coord_error blocked; /* COORD_OK: nobody is in the way */
@@ -176,7 +176,7 @@ void coord__postgres_acquired(struct coord__postgres_elector *e,
 void coord__postgres_gate_answered(struct coord__postgres_elector *e,
                                    const struct coord__postgres_reply *reply, coord_ms now);
 void coord__postgres_blockers_answered(struct coord__postgres_elector *e,
-                                       const struct coord__postgres_reply *reply);
+                                       const struct coord__postgres_reply *reply, coord_ms now);
 /** When a candidate that was told "held" looks again. */
 coord_ms coord__postgres_poll_in(struct coord__postgres_elector *e);
 

@@ -238,6 +238,29 @@ static void test_postgres_guard__work_that_outlasts_a_lease_is_named(void **stat
     world_close(&w);
 }
 
+static void test_postgres_guard__work_that_alone_is_waited_for_is_named_before_a_lease(void **state)
+{
+    (void)state;
+    struct world w;
+    world_open(&w, "alone");
+    w.wish.ttl = 120000; /* far beyond our patience */
+    struct candidate *a = world_join(&w);
+    struct candidate *b = world_join(&w);
+    candidate_win(&w.all, a);
+    PGconn *work = postgres_server_connect(&world_server);
+    assert_string_equal(guard(work, w.name, a->fence), "");
+    candidate_resign(&w.all, a); /* clear, were it not for the open work */
+    candidate_stand(b);
+    candidates_until_error(&w.all, b, COORD_E_BLOCKED_BY_FENCED_WORK);
+    char process[64];
+    snprintf(process, sizeof process, "the server's process %d (", PQbackendPID(work));
+    assert_non_null(strstr(world_explain(b), process));
+    must(work, "commit");
+    candidates_until(&w.all, b, candidate_leads);
+    PQfinish(work);
+    world_close(&w);
+}
+
 /* Writers that follow one another without a gap, each longer than the successor asks. */
 static void test_postgres_guard__writers_do_not_starve_the_successor(void **state)
 {
@@ -331,6 +354,8 @@ int main(void)
         cmocka_unit_test(test_postgres_guard__an_idle_transaction_holds_up_a_takeover_for_a_lease),
         cmocka_unit_test(test_postgres_guard__keeps_a_shorter_bound_of_the_caller),
         cmocka_unit_test(test_postgres_guard__work_that_outlasts_a_lease_is_named),
+        cmocka_unit_test(
+            test_postgres_guard__work_that_alone_is_waited_for_is_named_before_a_lease),
         cmocka_unit_test(test_postgres_guard__writers_do_not_starve_the_successor),
         cmocka_unit_test(test_postgres_guard__a_writer_needs_execute_alone),
         cmocka_unit_test(test_postgres_guard__a_release_goes_through_ones_own_open_work),

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * tests/integration/test_cli_init_postgres.c - coordctl init on a PostgreSQL: what it creates, what
- * it prints, and whose takeover it changes.
+ * it prints, and whose takeover it changes; and what a run waits for where init spares nothing.
  */
 #include "tests/support/coordctl.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/support.h"
 
 #include <arpa/inet.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -217,6 +218,36 @@ static void test_cli_init__has_nothing_to_do_where_nothing_has_to_be_made(void *
     assert_int_equal(prepare("nothing://h", out), 2);
 }
 
+/* The former leader resigned, but a transaction that it guarded is still open. */
+static void test_cli_init__is_not_advised_where_guarded_work_is_waited_for(void **state)
+{
+    struct coordctl run;
+    char out[COORDCTL_TEXT];
+    (void)state;
+    assert_int_equal(prepare(server.uri, out), 0);
+    snprintf(scene.uri, sizeof scene.uri, "%.200s", server.uri);
+    coordctl_run(&scene, &run, "first", "polite", NULL);
+    const uint64_t fence = work_wait(&scene, 0, 1);
+    PGconn *work = postgres_server_connect(&server);
+    assert_string_equal(postgres_server_try(work,
+                                            "begin; "
+                                            "select coord.fence('jobs', %" PRIu64 ")",
+                                            fence),
+                        "");
+    assert_int_equal(PQsendQuery(work, "select pg_sleep(60)"), 1); /* idle, it would be ended */
+    kill(run.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&run), 0);
+    coordctl_run(&scene, &run, "second", "polite", NULL);
+    wait_for_text(run.err, "waits for guarded work of an earlier term");
+    postgres_server_do(&server, "select pg_cancel_backend(%d)", PQbackendPID(work));
+    PQclear(PQgetResult(work));
+    assert_string_equal(postgres_server_try(work, "rollback"), "");
+    PQfinish(work);
+    work_wait(&scene, fence, 1);
+    kill(run.pid, SIGTERM);
+    assert_int_equal(coordctl_wait(&run), 0);
+}
+
 static void test_cli_init__refuses_what_makes_no_sense(void **state)
 {
     char out[COORDCTL_TEXT];
@@ -240,6 +271,7 @@ int main(int argc, char **argv)
         TEST(changes_the_takeover_while_nobody_leads),
         TEST(waits_once_for_a_server_that_is_silent),
         TEST(has_nothing_to_do_where_nothing_has_to_be_made),
+        TEST(is_not_advised_where_guarded_work_is_waited_for),
         TEST(refuses_what_makes_no_sense),
     };
 #undef TEST
