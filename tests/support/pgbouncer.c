@@ -32,14 +32,9 @@ static const char *program(void)
 
 void pgbouncer_needed(void)
 {
-    if (program() != NULL) {
-        return;
+    if (program() == NULL) {
+        skip_but_in_ci("no pgbouncer: apt-get install pgbouncer, or name one in PGBOUNCER");
     }
-    const char *ci = getenv("CI");
-    if (ci != NULL && strcmp(ci, "true") == 0) {
-        fail_msg("%s", "pgbouncer is missing, and CI=true");
-    }
-    skip_because("no pgbouncer: apt-get install pgbouncer, or name one in PGBOUNCER");
 }
 
 static void write_file(const struct pgbouncer *pooler, const char *name, const char *text)

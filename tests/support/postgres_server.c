@@ -72,15 +72,10 @@ const char *postgres_server_programs(void)
 
 void postgres_server_needed(void)
 {
-    if (postgres_server_programs() != NULL) {
-        return;
+    if (postgres_server_programs() == NULL) {
+        skip_but_in_ci("no PostgreSQL server: apt-get install postgresql, or name its folder in "
+                       "PG_BINDIR");
     }
-    const char *ci = getenv("CI");
-    if (ci != NULL && strcmp(ci, "true") == 0) {
-        fail_msg("%s", "PostgreSQL is missing, and CI=true");
-    }
-    skip_because("no PostgreSQL server: apt-get install postgresql, or name its folder in "
-                 "PG_BINDIR");
 }
 
 /* PostgreSQL refuses to run as root. */

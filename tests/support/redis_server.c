@@ -42,14 +42,10 @@ static const char *program(void)
 
 void redis_server_needed(void)
 {
-    if (program() != NULL) {
-        return;
+    if (program() == NULL) {
+        skip_but_in_ci(
+            "no redis-server: apt-get install redis-server, or name one in REDIS_SERVER");
     }
-    const char *ci = getenv("CI");
-    if (ci != NULL && strcmp(ci, "true") == 0) {
-        fail_msg("%s", "redis-server is missing, and CI=true");
-    }
-    skip_because("no redis-server: apt-get install redis-server, or name one in REDIS_SERVER");
 }
 
 static void nap(void)

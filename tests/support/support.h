@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -57,5 +58,15 @@ static inline void guarded_free(struct guarded *g)
         print_message("[  REASON  ] %s\n", (reason)); \
         skip();                                       \
     } while (0)
+
+/** The same for what CI has to have: there its lack is a failure. */
+static inline void skip_but_in_ci(const char *reason)
+{
+    const char *ci = getenv("CI");
+    if (ci != NULL && strcmp(ci, "true") == 0) {
+        fail_msg("%s; and CI=true", reason);
+    }
+    skip_because(reason);
+}
 
 #endif /* COORD_TESTS_SUPPORT_H */
