@@ -31,7 +31,6 @@ struct coord_redis {
     struct coord_share *share;
     char *key;
     struct coord__redis_link link;
-    struct coord_redis_user *users;
     struct entry *queue; /* a ring */
     size_t queue_room;
     size_t queue_first;
@@ -155,14 +154,6 @@ static void free_shared(struct coord_shared *shared, bool forked)
     free(redis);
 }
 
-static void join(struct coord_redis *redis, struct coord_redis_user *user)
-{
-    COORD_ASSERT(redis != NULL);
-    user->next = redis->users;
-    redis->users = user;
-    coord__redis_link_count_users(&redis->link, redis->users);
-}
-
 static enum coord_err make(const struct coord_redis_config *config, char *key,
                            struct coord_redis **out, struct coord_error *error)
 {
@@ -207,20 +198,14 @@ enum coord_err coord_redis_open(const struct coord_redis_config *config,
         }
         coord_share_put(config->share, &redis->shared);
     }
-    join(redis, user);
+    coord__redis_link_join(&redis->link, user);
     *out = redis;
     return COORD_OK;
 }
 
 void coord_redis_close(struct coord_redis *redis, struct coord_redis_user *user, bool forked)
 {
-    struct coord_redis_user **at = &redis->users;
-    while (*at != NULL && *at != user) {
-        at = &(*at)->next;
-    }
-    COORD_ASSERT(*at == user);
-    *at = user->next;
-    coord__redis_link_count_users(&redis->link, redis->users);
+    coord__redis_link_leave(&redis->link, user);
     coord_share_drop(redis->share, &redis->shared, forked);
 }
 

@@ -20,7 +20,6 @@ struct coord_redis_events {
     struct coord_share *share;
     char *key;
     struct coord__redis_link link;
-    struct coord_redis_user *users;
     struct coord_redis_listener *listeners;
     coord_ms heard_at;          /* the server said something, or the connection began */
     coord_ms asked_at;          /* whether it is still there; 0: not since it was heard */
@@ -175,9 +174,7 @@ enum coord_err coord_redis_events_open(const struct coord_redis_config *config,
         coord_share_put(config->share, &events->shared);
     }
     COORD_ASSERT(events != NULL);
-    user->next = events->users;
-    events->users = user;
-    coord__redis_link_count_users(&events->link, events->users);
+    coord__redis_link_join(&events->link, user);
     *out = events;
     return COORD_OK;
 }
@@ -185,13 +182,7 @@ enum coord_err coord_redis_events_open(const struct coord_redis_config *config,
 void coord_redis_events_close(struct coord_redis_events *events, struct coord_redis_user *user,
                               bool forked)
 {
-    struct coord_redis_user **at = &events->users;
-    while (*at != NULL && *at != user) {
-        at = &(*at)->next;
-    }
-    COORD_ASSERT(*at == user);
-    *at = user->next;
-    coord__redis_link_count_users(&events->link, events->users);
+    coord__redis_link_leave(&events->link, user);
     coord_share_drop(events->share, &events->shared, forked);
 }
 

@@ -79,29 +79,46 @@ void coord__redis_link_close(struct coord__redis_link *link)
 
 /* ---------------------------------------------------------------- begin and end */
 
+static void count_users(struct coord__redis_link *link)
+{
+    const struct coord_redis_user *first = link->users;
+    link->attempt = first != NULL ? first->attempt : ATTEMPT_DEFAULT;
+    link->shortest = link->attempt;
+    for (const struct coord_redis_user *u = first; u != NULL; u = u->next) {
+        link->attempt = coord_ms_max(link->attempt, u->attempt);
+        link->shortest = coord_ms_min(link->shortest, u->attempt);
+    }
+}
+
 void coord__redis_link_init(struct coord__redis_link *link, const struct coord__redis_link_ops *ops,
                             void *owner, uint64_t seed)
 {
     link->ops = ops;
     link->owner = owner;
     link->fd = -1;
-    coord__redis_link_count_users(link, NULL);
+    count_users(link);
     /* Numbers that no other connection of this process uses, so that one descriptor number with
      * one generation is one open socket. */
     link->generation = ((uint64_t)(uintptr_t)link << 16) ^ (seed & 0xffff);
     link->random = (link->generation ^ seed) | 1;
 }
 
-void coord__redis_link_count_users(struct coord__redis_link *link,
-                                   const struct coord_redis_user *users)
+void coord__redis_link_join(struct coord__redis_link *link, struct coord_redis_user *user)
 {
-    link->users = users;
-    link->attempt = users != NULL ? users->attempt : ATTEMPT_DEFAULT;
-    link->shortest = link->attempt;
-    for (const struct coord_redis_user *u = users; u != NULL; u = u->next) {
-        link->attempt = coord_ms_max(link->attempt, u->attempt);
-        link->shortest = coord_ms_min(link->shortest, u->attempt);
+    user->next = link->users;
+    link->users = user;
+    count_users(link);
+}
+
+void coord__redis_link_leave(struct coord__redis_link *link, struct coord_redis_user *user)
+{
+    struct coord_redis_user **at = &link->users;
+    while (*at != NULL && *at != user) {
+        at = &(*at)->next;
     }
+    COORD_ASSERT(*at == user);
+    *at = user->next;
+    count_users(link);
 }
 
 void coord__redis_link_fini(struct coord__redis_link *link, bool forked)

@@ -114,7 +114,7 @@ struct coord__redis_link {
     struct coord__redis_target target;
     const struct coord_resolver *resolver;
     struct coord_resolution *resolution;
-    const struct coord_redis_user *users; /* the owner's list, for the log */
+    struct coord_redis_user *users; /* the log is the first one's */
     coord_ms attempt;  /* the longest of its users': a step of connecting may take so long */
     coord_ms shortest; /* the shortest: a pause is no longer than half of it */
 
@@ -164,9 +164,9 @@ void coord__redis_link_init(struct coord__redis_link *link, const struct coord__
                             void *owner, uint64_t seed);
 void coord__redis_link_fini(struct coord__redis_link *link, bool forked);
 
-/* Users came or went. */
-void coord__redis_link_count_users(struct coord__redis_link *link,
-                                   const struct coord_redis_user *users);
+/* A user comes, or goes; kept until then. */
+void coord__redis_link_join(struct coord__redis_link *link, struct coord_redis_user *user);
+void coord__redis_link_leave(struct coord__redis_link *link, struct coord_redis_user *user);
 
 /* Be connected from now on. */
 void coord__redis_link_want(struct coord__redis_link *link, coord_ms now);

@@ -47,15 +47,22 @@ int socket(int family, int type, int protocol)
     return (int)syscall(SYS_socket, family, type, protocol);
 }
 
-static int listen_at(int backlog, unsigned *port)
+/* A port that is ours, and where nobody listens. */
+static int bind_at(unsigned *port)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t bytes = sizeof at;
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(fd, backlog), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
     *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static int listen_at(int backlog, unsigned *port)
+{
+    const int fd = bind_at(port);
+    assert_int_equal(listen(fd, backlog), 0);
     return fd;
 }
 
@@ -240,7 +247,7 @@ static void test_redis_link__of_a_host_without_ipv6_says_why_the_other_address_f
     char uri[64];
     unsigned port = 0;
     (void)state;
-    close(listen_at(0, &port)); /* now nobody listens there */
+    const int bound = bind_at(&port);
     missing_family = AF_INET6;
     snprintf(uri, sizeof uri, "redis://localhost:%u", port);
     open_scene(&s, uri);
@@ -251,6 +258,7 @@ static void test_redis_link__of_a_host_without_ipv6_says_why_the_other_address_f
     assert_int_equal(s.call.error.code, COORD_E_UNREACHABLE);
     assert_non_null(strstr(s.call.error.text, "Connection refused"));
     close_scene(&s);
+    close(bound);
 }
 
 /* ---------------------------------------------------------------- Sentinel */
