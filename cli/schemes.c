@@ -104,6 +104,7 @@ const struct coord_scheme cli_schemes[] = {
     {"redis+socket", NULL, load_redis},
     {"unix", NULL, load_redis},
     {"redis+sentinel", NULL, load_redis},
+    {"rediss+sentinel", NULL, load_redis},
     {"postgresql", NULL, load_postgres},
     {"postgres", NULL, load_postgres},
     {NULL, NULL, NULL},

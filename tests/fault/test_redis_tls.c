@@ -22,7 +22,7 @@ struct world {
     char cert[96];
     char key[96];
     char other[96]; /* a certificate that the server does not have */
-    char uri[256];
+    char uri[512];
 };
 
 /* @return false: the program is not there, or failed. */
@@ -108,10 +108,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct fleet_member *join(struct world *w, const char *host, int port, const char *ca,
-                                 const char *more)
+static struct fleet_member *stand(struct world *w)
 {
-    snprintf(w->uri, sizeof w->uri, "rediss://%s:%d?coord.tls_ca=%s%s", host, port, ca, more);
     const struct fleet_member_options options = {
         .name = "tls", .identity = "anna", .uri = w->uri, .ttl = TTL, .private = true};
     struct fleet_member *member = fleet_add(&w->fleet, &options);
@@ -122,6 +120,13 @@ static struct fleet_member *join(struct world *w, const char *host, int port, co
         coord_lease_stand(member->lease, fleet_now());
     }
     return member;
+}
+
+static struct fleet_member *join(struct world *w, const char *host, int port, const char *ca,
+                                 const char *more)
+{
+    snprintf(w->uri, sizeof w->uri, "rediss://%s:%d?coord.tls_ca=%s%s", host, port, ca, more);
+    return stand(w);
 }
 
 static bool has_failed(void *ctx)
@@ -151,6 +156,28 @@ static void test_tls__carries_an_election(void **state)
     fleet_until(&w->fleet, fleet_leads_not, anna);
     redis_server_again(&w->server);
     fleet_until(&w->fleet, fleet_leads, anna);
+}
+
+static void test_tls__asks_sentinels_and_the_server_that_they_name(void **state)
+{
+    struct world *w = *state;
+    static struct redis_server sentinel;
+    redis_server_start_sentinel(&sentinel, w->server.tls_port, "main");
+    redis_server_kill(&sentinel);
+    FILE *file = fopen(sentinel.sentinel, "ae");
+    assert_non_null(file);
+    fprintf(file,
+            "\nport 0\ntls-port %d\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\n"
+            "tls-auth-clients optional\ntls-replication yes\n",
+            sentinel.port, w->cert, w->key, w->cert);
+    assert_int_equal(fclose(file), 0);
+    redis_server_again(&sentinel);
+    snprintf(w->uri, sizeof w->uri, "rediss+sentinel://127.0.0.1:%d/main?coord.tls_ca=%s",
+             sentinel.port, w->cert);
+    struct fleet_member *anna = stand(w);
+    assert_non_null(anna);
+    fleet_until(&w->fleet, fleet_leads, anna);
+    redis_server_stop(&sentinel);
 }
 
 static void test_tls__shows_a_certificate_of_its_own(void **state)
@@ -244,6 +271,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_tls__carries_an_election),
+        CASE(test_tls__asks_sentinels_and_the_server_that_they_name),
         CASE(test_tls__shows_a_certificate_of_its_own),
         CASE(test_tls__refuses_whom_it_does_not_trust),
         CASE(test_tls__to_a_port_without_it_says_so),
