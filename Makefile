@@ -464,6 +464,7 @@ $(B)/installed/coordctl: $(call obj,$(CLI_SRC)) $(B)/libcoord.so FORCE
 	@mkdir -p $(@D)
 	$(Q)$(LINK) -Wl,-rpath,'$(run_path)' -o $@ $(filter %.o,$^) -L$(B) -lcoord $(UUID_LIBS) -ldl
 
+# The loader finds what is new in a folder of its own only after ldconfig.
 PC := $(B)/libcoord.pc $(patsubst %,$(B)/libcoord-%.pc,$(built))
 install: lib $(if $(PROGRAM),$(B)/installed/coordctl) $(PC) ## PREFIX, DESTDIR, BINDIR, LIBDIR, INCLUDEDIR, MANDIR
 	install -d '$(DESTDIR)$(BINDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(headers_to)'
@@ -476,6 +477,8 @@ install: lib $(if $(PROGRAM),$(B)/installed/coordctl) $(PC) ## PREFIX, DESTDIR, 
 	for header in $(PUBLIC_HEADERS); do \
 	  install -D -m 644 $$header '$(DESTDIR)$(headers_to)'/$$header || exit 1; done
 	$(foreach page,$(MAN_PAGES),install -D -m 644 $(page) '$(DESTDIR)$(call man_to,$(page))' &&) true
+	@PATH="$$PATH:/usr/sbin:/sbin"; if [ -z '$(DESTDIR)' ] && \
+	  ldconfig -vNX 2>/dev/null | grep -q '^$(LIBDIR):'; then ldconfig; fi
 
 uninstall: ## what install put there
 	rm -f '$(DESTDIR)$(BINDIR)/coordctl' $(foreach page,$(MAN_PAGES),'$(DESTDIR)$(call man_to,$(page))')

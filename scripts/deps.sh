@@ -191,12 +191,14 @@ if ! manager=$(manager); then
 fi
 
 as_root=
+as_whom=
 if [ "$(id -u)" -ne 0 ]; then
     as_root="sudo "
 fi
 
 if [ "${DEPS:-}" != no ] && [ -n "$as_root" ] && ! have sudo; then
-    echo "Missing here: $words. There is no sudo to install them with." >&2
+    as_root=
+    as_whom=", as root"
     DEPS=no
 fi
 
@@ -214,7 +216,7 @@ done
 line="$as_root$(install_line "$manager")$packages"
 
 if [ "${DEPS:-}" = no ]; then
-    printf 'Missing here: %s. Install with:\n  %s\n' "$words" "$line" >&2
+    printf 'Missing here: %s. Install with%s:\n  %s\n' "$words" "$as_whom" "$line" >&2
     exit 1
 fi
 

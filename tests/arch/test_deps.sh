@@ -87,6 +87,26 @@ is_forbidden() {
 }
 check deps__no_forbids_it_and_says_how is_forbidden
 
+# An ordinary user without sudo is told what root has to type.
+has_no_sudo() {
+    fresh
+    fake id <<'END'
+echo 1000
+END
+    mkdir "$work/tools"
+    for tool in sh dirname grep cat ls mktemp; do
+        ln -s "$(command -v "$tool")" "$work/tools/$tool"
+    done
+    mv "$fakes/sudo" "$work/sudo"
+    PATH=$fakes:$work/tools sh scripts/deps.sh ensure build >"$work/said" 2>&1
+    status=$?
+    mv "$work/sudo" "$fakes/sudo"
+    rm "$fakes/id"
+    [ "$status" -ne 0 ] && [ ! -e "$work/asked" ] && says "Install with, as root:" &&
+        says "  apt-get install" && ! grep -q sudo "$work/said"
+}
+check deps__without_sudo_root_is_told_what_to_type has_no_sudo
+
 # make passes it on, and stops before it compiles.
 make_is_forbidden() {
     fresh

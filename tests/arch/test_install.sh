@@ -130,6 +130,25 @@ staged() {
 }
 check install__a_stage_is_not_seen_in_what_is_staged staged
 
+# A ldconfig that looks into that prefix, and notes when it is run.
+known_to_the_loader() {
+    mkdir "$work/fakes" || return 1
+    cat >"$work/fakes/ldconfig" <<END
+#!/bin/sh
+[ \$# -eq 0 ] && echo run >>"$work/ldconfig" || echo "$prefix/lib: (from the test)"
+END
+    chmod +x "$work/fakes/ldconfig"
+    PATH=$work/fakes:$PATH quiet_make install $(place "$prefix") DESTDIR="$stage" || return 1
+    [ ! -e "$work/ldconfig" ] || { echo "run for a stage"; return 1; }
+    rm -r "${stage:?}$prefix"
+    PATH=$work/fakes:$PATH quiet_make install $(place "$prefix/other") DESTDIR= || return 1
+    [ ! -e "$work/ldconfig" ] || { echo "run for a folder that is not the loader's"; return 1; }
+    rm -r "$prefix/other"
+    PATH=$work/fakes:$PATH quiet_make install $(place "$prefix") DESTDIR= &&
+        [ "$(cat "$work/ldconfig")" = run ]
+}
+check install__what_lies_in_the_loaders_folder_is_made_known_to_it known_to_the_loader
+
 uninstalled() {
     quiet_make uninstall $(place "$prefix") DESTDIR= &&
         quiet_make uninstall $(place /usr) LIBDIR=/usr/lib/here DESTDIR="$stage" || return 1
