@@ -35,7 +35,9 @@ static int help(void)
     for (size_t i = 0; verbs[i] != NULL; i++) {
         printf("  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
     }
-    printf("\n'coordctl VERB --help' tells more; 'coordctl --version' the version.\n");
+    printf("\nelections: file:DIR, redis://HOST/DB, postgresql://HOST/DATABASE\n"
+           "buses:     local:DIR, or one of these servers\n\n"
+           "'coordctl VERB --help' tells more; 'coordctl --version' the version.\n");
     return fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
 }
 

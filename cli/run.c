@@ -145,7 +145,8 @@ const struct cli_verb cli_verb_run = {
     .details =
         "COMMAND gets COORD_FENCE, COORD_LEADER_NAME, COORD_LEADER_ID and COORD_FD, a pipe that\n"
         "closes when its work has to end. It gets SIGTERM then, and SIGKILL in time for the next\n"
-        "leader, with all that it started. Signals are passed on to it.\n\n"
+        "leader, with all that it started. Signals are passed on to it. By default coordctl waits\n"
+        "for ever to lead, and exits when leadership is lost: a service wants --restart.\n\n"
         "exit: the status of COMMAND, or 128 and its signal; 121 leadership lost, COMMAND ended;\n"
         "124 not the leader within --wait; 125 the store or the system refuses; 126, 127 COMMAND\n"
         "cannot be executed; 2 usage\n",

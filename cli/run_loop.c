@@ -77,6 +77,17 @@ static bool is_worth_a_retry(enum coord_err code)
     return class != COORD_CLASS_USAGE && class != COORD_CLASS_REFUSED;
 }
 
+static void say_unproved(const struct cli_run *run, const char *before, const char *after,
+                         coord_ms time)
+{
+    char text[COORD_DURATION_TEXT_MAX];
+    char word[CLI_WORD_MAX];
+    cli_say("%s %s%s in %s: nothing proves that an earlier leader has ended; where nobody leads, "
+            "this before the start spares the wait: coordctl init --name %s",
+            before, coord_election_name(run->opened.election), after,
+            coord_duration_format(time, text), cli_say_word(run->command.name, word));
+}
+
 /* Once for each state, and for each leader. */
 static void say_why(struct cli_run *run, const struct coord_explanation *why)
 {
@@ -96,12 +107,7 @@ static void say_why(struct cli_run *run, const struct coord_explanation *why)
     if (cli_election_is_failing(why->reason)) {
         cli_say("waiting for %s: %s: %s", name, coord_err_name(why->code), why->text);
     } else if (why->reason == COORD_REASON_TAKING_OVER && !blocked) {
-        char time[COORD_DURATION_TEXT_MAX];
-        char word[CLI_WORD_MAX];
-        cli_say("taking over %s in %s: nothing proves that an earlier leader has ended; where "
-                "nobody leads, this before the start spares the wait: coordctl init --name %s",
-                name, coord_duration_format(why->for_ms, time),
-                cli_say_word(run->command.name, word));
+        say_unproved(run, "taking over", "", why->for_ms);
     } else {
         cli_say("waiting for %s: %s", name, why->text);
     }
@@ -122,13 +128,17 @@ static void say_error(const struct coord_explanation *why)
 
 static void give_up(struct cli_run *run, const struct coord_explanation *why)
 {
-    const char *name = coord_election_name(run->opened.election);
     if (cli_election_is_failing(why->reason)) {
         say_error(why);
         cli_run_finish(run, CLI_FAILED);
         return;
     }
-    cli_say("not the leader of %s in time: %s", name, why->text);
+    if (why->reason == COORD_REASON_TAKING_OVER && why->code != COORD_E_BLOCKED_BY_FENCED_WORK) {
+        say_unproved(run, "not the leader of", " in time: taking over", why->for_ms);
+    } else {
+        cli_say("not the leader of %s in time: %s", coord_election_name(run->opened.election),
+                why->text);
+    }
     cli_run_finish(run, CLI_NOT_IN_TIME);
 }
 

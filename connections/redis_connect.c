@@ -43,7 +43,9 @@ static bool start_tls(struct coord__redis_link *link, struct coord_error *error)
 static void note_failure(struct coord__redis_link *link, const struct coord_error *error)
 {
     if (link->failure.code == COORD_OK || error->code != COORD_E_UNREACHABLE) {
-        link->failure = *error;
+        const struct coord__redis_host *host = present_host(link);
+        coord_error_set(&link->failure, error->code, "%.80s:%u: %s", host->name,
+                        (unsigned)host->port, error->text);
     }
 }
 
@@ -84,7 +86,8 @@ static void connect_unix(struct coord__redis_link *link, coord_ms now)
     bool at_once = false;
     link->fd = coord__redis_socket_unix(link->target.socket, &at_once, &error);
     if (link->fd < 0) {
-        coord__redis_link_fail(link, &error, now);
+        coord_error_set(&link->failure, error.code, "%s: %s", link->target.socket, error.text);
+        coord__redis_link_fail(link, &link->failure, now);
         return;
     }
     link->generation++;

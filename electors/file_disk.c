@@ -30,8 +30,8 @@ enum coord_err coord__file_errno(struct coord_error *error, int why, const char 
     case EPERM:
         return coord_error_set(
             error, COORD_E_NO_RIGHT,
-            "this user may not %s %s: run as the one who owns it, or give this one "
-            "the right to read and write there",
+            "this user may not %s %s: run as the one who owns it, give this one the right to read "
+            "and write there, or name another folder",
             do_what, path);
     case EROFS:
         return coord_error_set(error, COORD_E_READ_ONLY,

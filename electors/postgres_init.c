@@ -151,6 +151,8 @@ static void silent(void *ctx, const PGresult *notice)
 static void write_grants(char *out)
 {
     static const char text[] =
+        "-- put the names of your roles for elector, writer, watcher and operator;\n"
+        "-- the owner needs none of these\n"
         "-- a role that elects\n"
         "GRANT USAGE ON SCHEMA coord TO elector;\n"
         "GRANT SELECT, INSERT, UPDATE ON TABLE coord.term TO elector;\n"

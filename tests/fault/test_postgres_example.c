@@ -14,7 +14,7 @@ static pid_t example(const char *name, const char *how)
     assert_true(pid >= 0);
     if (pid == 0) {
         execl(COORD_BUILD "/examples/postgres_fenced_writes", "postgres_fenced_writes",
-              world_server.uri, name, how, (char *)NULL);
+              world_server.uri, name, "1s", how, (char *)NULL);
         _exit(127);
     }
     return pid;

@@ -144,6 +144,24 @@ static void test_cli_redis__an_unreachable_server_is_waited_for_and_said_once(vo
     assert_null(strstr(out, "hunter2"));
 }
 
+static void test_cli_redis__an_unreachable_server_is_named(void **state)
+{
+    static const char *const uris[] = {"redis://127.0.0.1:1", "redis+unix:///nonexistent/socket",
+                                       "redis+sentinel://127.0.0.1:1/main"};
+    static const char *const names[] = {"UNREACHABLE: 127.0.0.1:1: cannot connect",
+                                        "UNREACHABLE: /nonexistent/socket: cannot connect",
+                                        "UNREACHABLE: 127.0.0.1:1: cannot connect"};
+    const struct fleet *fleet = *state;
+    char out[COORDCTL_TEXT];
+    for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
+        struct coordctl status;
+        coordctl_start(&fleet->scene, &status,
+                       WORDS("status", "--elector", uris[i], "--name", "jobs"));
+        assert_int_equal(coordctl_wait(&status), 125);
+        assert_non_null(strstr(coordctl_output(status.err, out), names[i]));
+    }
+}
+
 static void test_cli_redis__a_wrong_password_is_refused_at_once(void **state)
 {
     struct fleet *fleet = *state;
@@ -184,6 +202,7 @@ int main(int argc, char **argv)
         TEST(test_cli_redis__two_of_one_identity_do_not_lead_together),
         TEST(test_cli_redis__a_server_that_stops_ends_the_term_in_time),
         TEST(test_cli_redis__an_unreachable_server_is_waited_for_and_said_once),
+        TEST(test_cli_redis__an_unreachable_server_is_named),
         TEST(test_cli_redis__a_wrong_password_is_refused_at_once),
         TEST(test_cli_redis__the_password_is_seen_nowhere),
     };

@@ -351,6 +351,11 @@ static void test_cli_run__a_new_folder_is_waited_out_and_says_so(void **state)
     coordctl_output(run.err, out);
     assert_non_null(strstr(out, "taking over jobs"));
     assert_non_null(strstr(out, "init"));
+    snprintf(uri, sizeof uri, "file:%s?coord.ttl=1h", scene_path(scene, "newer", path));
+    coordctl_start(scene, &run,
+                   WORDS("run", "--elector", uri, "--name", "jobs", "--wait", "0", "--", "true"));
+    assert_int_equal(coordctl_wait(&run), 124);
+    assert_non_null(strstr(coordctl_output(run.err, out), "coordctl init --name jobs"));
 }
 
 /* A pipe that is full and that nobody reads, in the place where the next coordctl's talk goes. */
