@@ -341,6 +341,7 @@ static int run_demo(const struct cli_args *args)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL); /* whoever reads it has seen enough */
     demo.colour = isatty(STDOUT_FILENO) && (no_colour == NULL || no_colour[0] == '\0');
     if (!set_up(&demo)) {
         return CLI_FAILED;

@@ -104,6 +104,18 @@ static void test_cli_demo__an_interrupt_of_the_fleet_leaves_nothing_behind(void 
     interrupt_at(*state, "a heartbeat of anna");
 }
 
+static void test_cli_demo__a_reader_that_goes_leaves_nothing_behind(void **state)
+{
+    char line[2 * COORDCTL_PATH];
+    char folder[COORDCTL_PATH];
+    scene_path(*state, "temporary", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    snprintf(line, sizeof line, "TMPDIR='%s' " COORD_BUILD "/coordctl demo | read -r first",
+             folder);
+    assert_int_equal(system(line), 0);
+    expect_empty(folder);
+}
+
 int main(int argc, char **argv)
 {
     work_if_asked(argc, argv);
@@ -112,6 +124,7 @@ int main(int argc, char **argv)
         TEST(test_cli_demo__all_promises_hold),
         TEST(test_cli_demo__an_interrupt_leaves_nothing_behind),
         TEST(test_cli_demo__an_interrupt_of_the_fleet_leaves_nothing_behind),
+        TEST(test_cli_demo__a_reader_that_goes_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
