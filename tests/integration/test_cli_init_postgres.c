@@ -117,7 +117,8 @@ static void test_cli_init__may_be_run_again_and_by_many_at_once(void **state)
     }
     const char *const json[] = {"init", "--elector", server.uri, "--json", NULL};
     assert_int_equal(coordctl_call(&scene, out, json), 0);
-    assert_non_null(strstr(out, "\"initialised\":true,\"backend\":\"postgres\",\"grants\":\"-- put"));
+    assert_non_null(
+        strstr(out, "\"initialised\":true,\"backend\":\"postgres\",\"grants\":\"-- put"));
 }
 
 static void test_cli_init__says_who_may_where_it_may_not(void **state)
