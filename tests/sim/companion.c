@@ -124,7 +124,9 @@ void sim_companions_suffer(struct sim_process *process)
     }
     const size_t k = sim_between(&world->random, 1, world->profile.elections - 1);
     struct sim_companion *companion = &process->companions[k];
-    const uint64_t dice = sim_below(&world->random, 6);
+    /* One that leaves while its acquire flies is rare otherwise. */
+    const bool leaves = sim_planted(SIM_PLANT_PG_LATE_GRANT);
+    const uint64_t dice = sim_below(&world->random, leaves ? 1 : 6);
     if (companion->elector == NULL) {
         stand(process, k);
     } else if (dice == 0) {

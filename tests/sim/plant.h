@@ -19,6 +19,8 @@
  * X(symbol, name, store, faults that are switched on in each schedule, schedules within which it
  * must be noticed, a seed, what it takes out)
  *
+ * Where that is not enough, the profile or what happens is made for it: sim_planted() there.
+ *
  * The seed is one from which the fault is noticed within SIM_PINNED schedules: 1, or, for the
  * rare ones, the first that breaks. Each is tried in each `make test`. When the simulator has
  * changed, or the code in it, a seed is another schedule: then the test says how to find one anew.
@@ -161,12 +163,12 @@
       "an acquire that fails is not followed by an unlock")                                        \
     X(PG_LOCK_FORGOTTEN, "pg-lock-forgotten", SIM_STORE_POSTGRES, 0, 5000, 440,                    \
       "an elector that leaves a shared session leaves its lock behind")                            \
-    X(PG_LATE_GRANT, "pg-late-grant", SIM_STORE_POSTGRES, SIM_FAULT_SLOW | SIM_FAULT_STALL, 50000, \
-      6096, "a grant whose elector has left a shared session is kept")                             \
+    X(PG_LATE_GRANT, "pg-late-grant", SIM_STORE_POSTGRES, SIM_FAULT_SLOW | SIM_FAULT_STALL, 20000, \
+      487, "a grant whose elector has left a shared session is kept")                              \
     X(PG_LOCKED_TWICE, "pg-locked-twice", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 20000, 319,     \
       "an acquire does not wait for the unlock of the term before")                                \
     X(PG_PATIENT, "pg-patient", SIM_STORE_POSTGRES,                                                \
-      SIM_FAULT_TERMINATE | SIM_FAULT_RESTART | SIM_FAULT_STALL, 100000, 29694,                    \
+      SIM_FAULT_TERMINATE | SIM_FAULT_RESTART | SIM_FAULT_STALL, 5000, 45,                         \
       "a lost session is opened again a second later, however short the lease is")
 
 enum sim_plant {

@@ -26,8 +26,10 @@ static void restart(struct sim_world *world)
     if (sim_chance(&world->random, 1, 2)) {
         pg->table = pg->durable; /* a crash: a mark that was not on the disk is gone */
     }
-    const coord_ms most = sim_chance(&world->random, 1, 2) ? world->profile.lease_max / 20 + 1
-                                                           : 2 * world->profile.lease_max;
+    const bool is_short = sim_chance(&world->random, 1, 2);
+    const coord_ms most = sim_planted(SIM_PLANT_PG_PATIENT) ? 8 * world->profile.lease_max
+                          : is_short                        ? world->profile.lease_max / 20 + 1
+                                                            : 2 * world->profile.lease_max;
     sim_plan(world, world->now + 1 + sim_below(&world->random, most * 1000), SIM_EVENT_SERVER_UP, 0,
              0);
 }

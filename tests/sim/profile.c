@@ -53,7 +53,8 @@ static coord_ms some_lease(struct sim_random *random)
 static void choose_leases(struct sim_world *world)
 {
     struct sim_profile *profile = &world->profile;
-    const coord_ms lease = some_lease(&world->random);
+    const coord_ms some = some_lease(&world->random);
+    const coord_ms lease = sim_planted(SIM_PLANT_PG_PATIENT) ? COORD_TTL_MIN : some;
     for (size_t i = 0; i < profile->processes; i++) {
         struct sim_process *process = &world->processes[i];
         process->lease = lease;
@@ -119,6 +120,9 @@ static void choose_elections(struct sim_world *world)
         profile->fast = sim_plant_now == SIM_PLANT_NONE && sim_chance(&world->random, 1, 10);
         profile->elections =
             sim_chance(&world->random, 1, 2) ? 1 : sim_between(&world->random, 2, SIM_PG_ELECTIONS);
+    }
+    if (sim_planted(SIM_PLANT_PG_LATE_GRANT)) {
+        profile->elections = SIM_PG_ELECTIONS;
     }
     for (size_t k = 1; k < profile->elections; k++) {
         const coord_ms most = profile->lease_max;
