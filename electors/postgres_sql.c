@@ -9,11 +9,12 @@
 #define LEAP         "4294967296" /* 2^32: see coord/fence.h */
 
 /* What pg_locks shows of a lock on one bigint. */
-#define LOCK_OF(key)                                                             \
-    "l.locktype = 'advisory' and l.granted and l.mode = 'ExclusiveLock' and "    \
-    "l.objsubid = 1 and l.classid::bigint = ((" key ") >> 32) & 4294967295 and " \
-    "l.objid::bigint = (" key ") & 4294967295 and "                              \
-    "l.database = (select d.oid from pg_database d where d.datname = current_database())"
+#define LOCK_ON(key)                                                                        \
+    "l.locktype = 'advisory' and l.granted and l.objsubid = 1 and "                         \
+    "l.classid::bigint = ((" key ") >> 32) & 4294967295 and l.objid::bigint = (" key ") & " \
+    "4294967295 and l.database = (select d.oid from pg_database d "                         \
+    "where d.datname = current_database())"
+#define LOCK_OF(key) "l.mode = 'ExclusiveLock' and " LOCK_ON(key)
 
 /*
  * A record names the run of the data that it is of, and last the transaction that wrote it. A row
@@ -189,10 +190,8 @@ static const char init_text[] =
 /* Who holds the gate against us, for people. */
 static const char blockers_text[] =
     "select a.pid, a.application_name, a.state from pg_stat_activity a\n"
-    "where a.pid in (select l.pid from pg_locks l where l.locktype = 'advisory' and l.granted\n"
-    "  and l.mode = 'ShareLock' and l.objsubid = 1\n"
-    "  and l.classid::bigint = ((-1 - $1::bigint) >> 32) & 4294967295\n"
-    "  and l.objid::bigint = (-1 - $1::bigint) & 4294967295) order by a.xact_start limit 1";
+    "where a.pid in (select l.pid from pg_locks l where " LOCK_ON(
+        "-1 - $1::bigint") ") order by a.xact_start limit 1";
 
 /*
  * A role's statement_timeout of a millisecond would end the second statement otherwise; and in its

@@ -244,6 +244,16 @@ static void test_postgres_guard__work_that_alone_is_waited_for_is_named_before_a
     struct world w;
     world_open(&w, "alone");
     w.wish.ttl = 120000; /* far beyond our patience */
+    /* Of another database, where the name has the same number: it is in nobody's way. */
+    struct postgres_server other = world_server;
+    snprintf(other.uri, sizeof other.uri, "postgresql://postgres@/template1?host=%s",
+             world_server.folder);
+    PGconn *innocent = postgres_server_connect(&other);
+    assert_string_equal(
+        postgres_server_try(innocent,
+                            "begin; select pg_advisory_xact_lock_shared(-1 - %" PRIu64 ")",
+                            coord_postgres_key(w.name, strlen(w.name))),
+        "");
     struct candidate *a = world_join(&w);
     struct candidate *b = world_join(&w);
     candidate_win(&w.all, a);
@@ -258,6 +268,7 @@ static void test_postgres_guard__work_that_alone_is_waited_for_is_named_before_a
     must(work, "commit");
     candidates_until(&w.all, b, candidate_leads);
     PQfinish(work);
+    PQfinish(innocent);
     world_close(&w);
 }
 
