@@ -49,6 +49,7 @@ const char *coord_end_name(enum coord_end end)
 
 struct facts {
     const char *who;  /* the leader, or whoever it is kept for */
+    const char *does; /* what the leader does */
     const char *time; /* how long at most */
     const char *error;
     enum coord_err code; /* of error */
@@ -68,7 +69,7 @@ static int write_sentence(enum coord_reason reason, const struct facts *f, char 
     case COORD_REASON_ASKING:
         return snprintf(out, room, "has asked the store and waits for its answer");
     case COORD_REASON_HELD:
-        return snprintf(out, room, "%s leads; its lease may run out in %s", f->who, f->time);
+        return snprintf(out, room, "%s %s; its lease may run out in %s", f->who, f->does, f->time);
     case COORD_REASON_TAKING_OVER:
         if (f->code == COORD_E_BLOCKED_BY_FENCED_WORK) {
             return snprintf(out, room, "holds it, and %s", f->error);
@@ -111,6 +112,7 @@ void coord_elector_explain(const struct coord_elector *elector, coord_ms now,
              lease->error.code != COORD_OK ? lease->error.text : "");
     const struct facts facts = {
         .who = lease->leader.identity[0] != '\0' ? lease->leader.identity : "another",
+        .does = lease->leader.taking_over ? "takes over" : "leads",
         .time = out->for_ms == COORD_NEVER ? "some time"
                 : out->for_ms == 0         ? "a moment"
                                            : coord_duration_format(out->for_ms, time),

@@ -96,6 +96,7 @@ static void test_cli_status__who_takes_over_does_not_lead(void **state)
 {
     const struct scene *scene = *state;
     struct coordctl run;
+    struct coordctl next;
     char uri[COORDCTL_PATH];
     char path[COORDCTL_PATH];
     char out[COORDCTL_TEXT];
@@ -109,6 +110,10 @@ static void test_cli_status__who_takes_over_does_not_lead(void **state)
     assert_true(is_null(object, "leader"));
     assert_string_equal(text_of(object, "taking_over"), "heir");
     json_decref(object);
+    coordctl_start(scene, &next,
+                   WORDS("run", "--elector", uri, "--name", "jobs", "--wait", "0", "--", "true"));
+    assert_int_equal(coordctl_wait(&next), 124);
+    assert_non_null(strstr(coordctl_output(next.err, out), "heir takes over; its lease"));
     kill(run.pid, SIGTERM);
     assert_int_equal(coordctl_wait(&run), 128 + SIGTERM);
 }
