@@ -75,10 +75,11 @@ void fleet_pace_turn(struct fleet_pace *pace)
 }
 
 /* docs/guarantees.md: I + pause + spread of delays + a tick < T. The server and what lies between
- * have a quarter of T. */
+ * have a quarter of T, or are kept from running for as long as we are. */
 bool fleet_pace_is_good(const struct fleet_pace *pace)
 {
-    return FLEET_T / 4 + pace->longest + FLEET_T / 4 + 100 < FLEET_T;
+    const coord_ms spread = coord_ms_max(FLEET_T / 4, pace->longest);
+    return FLEET_T / 4 + pace->longest + spread + 100 < FLEET_T;
 }
 
 /* ---------------------------------------------------------------- the process */
