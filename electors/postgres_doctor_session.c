@@ -16,8 +16,8 @@ static const char *const trial[] = {"6000", "750", "375"};
 
 /* What the server would have given to this role, in the order of `settings`. */
 static const char settings_text[] =
-    "select current_setting('idle_in_transaction_session_timeout'),\n"
-    /* Not what bounds this question. */
+    "select (select reset_val || unit from pg_settings\n"
+    "    where name = 'idle_in_transaction_session_timeout'),\n" /* not what bounds this question */
     "  (select reset_val || unit from pg_settings where name = 'statement_timeout'),\n"
     "  (select reset_val || unit from pg_settings where name = 'transaction_timeout'),\n"
     "  current_setting('client_connection_check_interval', true),\n"
@@ -75,7 +75,9 @@ static void tell_settings(const PGresult *before, struct coord_checks *checks)
 void coord__postgres_doctor_settings(PGconn *conn, struct coord_checks *checks)
 {
     /* In a transaction that is rolled back: a pool would give the session to others as it is. */
-    PQclear(PQexec(conn, "begin; " COORD__POSTGRES_BOUNDED));
+    PQclear(PQexec(
+        conn,
+        "begin; set local idle_in_transaction_session_timeout = 0; " COORD__POSTGRES_BOUNDED));
     PGresult *before = PQexec(conn, settings_text);
     PGresult *set = PQexecParams(conn, coord__postgres_sql(COORD__POSTGRES_SETTINGS)->text, 3, NULL,
                                  trial, NULL, NULL, 0);

@@ -10,6 +10,7 @@
  * number is arbitrary and never changes. */
 static const char *const begin_steps[] = {
     "set statement_timeout = 0",
+    "set idle_in_transaction_session_timeout = 0",
     "set search_path = pg_catalog",
     "set default_transaction_read_only = off",
     "set default_transaction_isolation = 'read committed'",

@@ -106,12 +106,19 @@ static void test_postgres_doctor__tells_what_the_session_sets_by_itself(void **s
     examine(uri, false);
     expect("idle_session_timeout", COORD_VERDICT_OK, "can be set by the session");
     expect("statement_timeout", COORD_VERDICT_OK, "7000ms; the elector's session sets ");
-    expect("idle_in_transaction_session_timeout", COORD_VERDICT_OK, "11s; the elector's ");
+    expect("idle_in_transaction_session_timeout", COORD_VERDICT_OK, "11000ms; the elector's ");
     expect("client_connection_check_interval", COORD_VERDICT_OK, "13s; the elector's ");
     expect("transaction_timeout", COORD_VERDICT_OK,
            knows_transaction_timeout() ? "0ms; the elector's " : "not known before PostgreSQL 17");
     expect("tcp_keepalives", COORD_VERDICT_OK, "a local socket has none");
     expect("tcp_user_timeout", COORD_VERDICT_OK, "a local socket has none");
+    /* One that ends whoever thinks for a moment. */
+    postgres_server_do(&world_server,
+                       "alter role slow set idle_in_transaction_session_timeout = '1ms'");
+    examine(uri, false);
+    expect("idle_session_timeout", COORD_VERDICT_OK, "can be set by the session");
+    char grants[COORD_POSTGRES_INIT_TEXT_MAX];
+    assert_int_equal(coord_postgres_init(uri, grants, NULL), COORD_OK);
     postgres_server_do(&world_server, "drop role slow");
 }
 
