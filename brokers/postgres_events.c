@@ -55,8 +55,8 @@ static void is_set_up(struct coord__bus_session *session, const PGresult *rows, 
         return;
     }
     session->ready = true;
+    session->ready_since = now;
     session->notified_once = false;
-    session->failures = 0;
     session->why.code = COORD_OK;
 }
 
@@ -141,16 +141,24 @@ static void notified(void *ctx, const char *name, const char *payload, coord_ms 
     }
 }
 
-static coord_ms pause(struct coord__bus_session *session, enum coord_err code)
+/* A session that ends right after its set-up is not had again as fast as the server ends it. */
+static coord_ms pause(struct coord__bus_session *session, enum coord_err code, coord_ms now)
 {
-    const unsigned doublings = session->failures < DOUBLINGS ? session->failures : DOUBLINGS;
+    if (!session->ready && coord_err_class(code) == COORD_CLASS_REFUSED) {
+        return COORD__BUS_RETRY_LONG;
+    }
+    if (session->ready && coord_ms_sub(now, session->ready_since) >= COORD__BUS_GOOD_LIFE) {
+        session->failures = 0;
+    }
+    const unsigned before = session->failures++;
+    if (before == 0) {
+        return 0;
+    }
+    const unsigned doublings = before <= DOUBLINGS ? before - 1 : DOUBLINGS;
     const coord_ms wait =
         coord_ms_min((coord_ms)COORD__BUS_RETRY_FIRST << doublings, COORD__BUS_RETRY_CAP);
     session->random = session->random * 6364136223846793005u + 1442695040888963407u;
-    session->failures++;
-    return coord_err_class(code) == COORD_CLASS_REFUSED
-               ? COORD__BUS_RETRY_LONG
-               : wait - (session->random >> 33) % (wait / 4 + 1);
+    return wait - (session->random >> 33) % (wait / 4 + 1);
 }
 
 void coord__bus_closed(void *ctx, const struct coord_error *why, coord_ms now)
@@ -166,8 +174,7 @@ void coord__bus_closed(void *ctx, const struct coord_error *why, coord_ms now)
         c->in_force = false;
         c->parts.next = 0;
     }
-    /* One that worked may be had again at once. */
-    session->retry_at = session->ready ? now : coord_ms_add(now, pause(session, why->code));
+    session->retry_at = coord_ms_add(now, pause(session, why->code, now));
     session->ready = false;
     session->why = *why;
 }

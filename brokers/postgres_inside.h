@@ -12,8 +12,9 @@ extern "C" {
 
 enum {
     COORD__BUS_KEY = 64,
-    COORD__BUS_RETRY_FIRST = 50,  /* ms, doubled with each failure */
+    COORD__BUS_RETRY_FIRST = 50,  /* ms, behind a retry that goes at once; doubled with each */
     COORD__BUS_RETRY_CAP = 1000,  /* ms */
+    COORD__BUS_GOOD_LIFE = 1000,  /* ms; a session that lived so long starts afresh */
     COORD__BUS_RETRY_LONG = 10000 /* ms, where somebody has to change something first */
 };
 
@@ -61,6 +62,7 @@ struct coord__bus_session {
     uint64_t random;
     uint64_t messages_sent;
     coord_ms attempt;
+    coord_ms ready_since;
     coord_ms heard_at;
     coord_ms retry_at;
     coord_ms word_at; /* a LISTEN was refused: not before */

@@ -7,6 +7,7 @@
 #include "brokers/postgres_parts.h"
 #include "tests/contract/broker_weather.h"
 #include "tests/support/guard.h"
+#include "tests/support/postgres_link.h"
 #include "tests/support/postgres_server.h"
 
 #include <signal.h>
@@ -84,6 +85,29 @@ static void test_broker_postgres__comes_back_when_its_session_is_ended(void **st
     assert_int_equal(bus_status(a).ups, 2);
     bus_say(&world, 0, "hello");
     bus_until_got(&world, a, 1);
+}
+
+static void test_broker_postgres__does_not_hurry_a_server_that_ends_each_session(void **state)
+{
+    enum {
+        WHILE = 2000, /* ms */
+        MOST = 15     /* connections: its pauses grow, so it makes some 8, however fast they end */
+    };
+    struct link link;
+    (void)state;
+    needed();
+    link_open(&link, &server);
+    snprintf(address, sizeof address, "%s", link.uri);
+    struct bus_side *a = bus_join(&world, 0);
+    proxy_end_behind(&link.proxy, "pg_is_in_recovery"); /* the answer to its set-up */
+    proxy_cut(&link.proxy, false);
+    const unsigned before = proxy_clients(&link.proxy);
+    bus_drive(&world, WHILE);
+    assert_in_range(proxy_clients(&link.proxy) - before, 2, MOST);
+    proxy_end_behind(&link.proxy, NULL);
+    bus_until_up(&world, a);
+    bus_close(a);
+    link_close(&link);
 }
 
 /*
@@ -304,6 +328,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(test_broker_postgres__##name, begin, end)
         T(comes_back_when_the_server_is_restarted),
         T(comes_back_when_its_session_is_ended),
+        T(does_not_hurry_a_server_that_ends_each_session),
         T(sees_a_silent_session_also_when_it_only_listens),
         T(counts_what_is_not_ours),
         T(does_not_believe_in_too_many_bytes),

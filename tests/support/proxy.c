@@ -66,6 +66,7 @@ static void accept_client(struct proxy *proxy)
     if (client < 0) {
         return;
     }
+    proxy->clients++;
     const int server = proxy->refusing ? -1 : connect_to(proxy->upstream);
     for (size_t i = 0; server >= 0 && i < PROXY_PAIRS; i++) {
         struct proxy_pair *pair = &proxy->pairs[i];
@@ -165,6 +166,9 @@ static void from_server(struct proxy *proxy, struct proxy_pair *pair)
     if (pair->double_reply) {
         pair->double_reply = false;
         send_all(pair->client, message, (size_t)count);
+    }
+    if (holds(message, (size_t)count, proxy->end_behind)) {
+        close_pair(pair);
     }
 }
 
@@ -344,6 +348,21 @@ void proxy_cut(struct proxy *proxy, bool refuse)
     }
     pthread_mutex_unlock(&proxy->lock);
     wake(proxy);
+}
+
+void proxy_end_behind(struct proxy *proxy, const char *text)
+{
+    pthread_mutex_lock(&proxy->lock);
+    proxy->end_behind = text;
+    pthread_mutex_unlock(&proxy->lock);
+}
+
+unsigned proxy_clients(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->lock);
+    const unsigned clients = proxy->clients;
+    pthread_mutex_unlock(&proxy->lock);
+    return clients;
 }
 
 unsigned proxy_requests(struct proxy *proxy)

@@ -45,6 +45,8 @@ struct proxy {
     const char *drop_reply;   /* to a request containing this text */
     const char *double_reply; /* the same, twice */
     const char *keep_reply;   /* the same, but it comes later */
+    const char *end_behind;   /* a reply containing this text: the connection ends */
+    unsigned clients;
     unsigned requests;
     unsigned kept;
     unsigned dropped;
@@ -78,6 +80,12 @@ void proxy_hold(struct proxy *proxy, bool holding);
 
 /** Close what is open. With `refuse`, and what comes later at once. */
 void proxy_cut(struct proxy *proxy, bool refuse);
+
+/** End each connection right behind a reply that contains `text` (static); NULL: no more. */
+void proxy_end_behind(struct proxy *proxy, const char *text);
+
+/** Connections of clients so far. */
+unsigned proxy_clients(struct proxy *proxy);
 
 /** Messages of clients so far. */
 unsigned proxy_requests(struct proxy *proxy);
