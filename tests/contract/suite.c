@@ -314,11 +314,12 @@ int suite_run(const struct suite_store *store)
                                                      suite_calls, suite_process};
     static const enum suite_mode modes[] = {SUITE_BLOCKING, SUITE_THREADS, SUITE_LOOP};
     const char *only = getenv("COORD_TEST_ONLY"); /* a part of a case's name */
+    const unsigned wanted = store->modes != 0 ? store->modes : SUITE_ALL;
     size_t count = 0;
     for (size_t list = 0; list < sizeof lists / sizeof lists[0]; list++) {
         for (const struct suite_case *line = lists[list]; line->name != NULL; line++) {
             for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
-                if ((line->modes & modes[m]) != 0 && (store->contends || !line->rivals) &&
+                if ((line->modes & wanted & modes[m]) != 0 && (store->contends || !line->rivals) &&
                     (only == NULL || strstr(line->name, only) != NULL)) {
                     count = add_run(runs, tests, count, store, line, modes[m]);
                 }

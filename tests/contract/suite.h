@@ -24,6 +24,7 @@ struct suite_store {
     bool contends;                  /* false: every candidate is alone with its store */
     void (*lose)(const char *name); /* take the lease of a name away behind its holder's back */
     int terms;                      /* how many the case without leaks runs; 0: 1000 */
+    unsigned modes;                 /* 0: all; of enum suite_mode, where another run has the rest */
 };
 
 /** Run every case; @return for main(). */

@@ -4,97 +4,30 @@
 #include "electors/redis.h"
 
 #include "tests/support/fleet.h"
-#include "tests/support/redis_server.h"
-#include "tests/support/scratch.h"
+#include "tests/support/redis_tls.h"
 #include "tests/support/support.h"
-
-#include <stdlib.h>
-#include <sys/wait.h>
 
 enum {
     TTL = 600
 };
 
 struct world {
-    struct redis_server server;
+    struct redis_tls tls;
     struct fleet fleet;
-    char folder[64];
-    char cert[96];
-    char key[96];
     char other[96]; /* a certificate that the server does not have */
     char uri[512];
 };
 
-/* @return false: the program is not there, or failed. */
-static bool run(const char *const *argv)
-{
-    union {
-        const char *const *from;
-        char *const *to;
-    } arguments = {.from = argv};
-    const pid_t pid = fork();
-    if (pid == 0) {
-        (void)!freopen("/dev/null", "w", stderr);
-        execvp(argv[0], arguments.to);
-        _exit(127);
-    }
-    int status = 1;
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
-}
-
-static bool make_certificate(const char *cert, const char *key)
-{
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:prime256v1",
-                                "-nodes",
-                                "-keyout",
-                                key,
-                                "-out",
-                                cert,
-                                "-days",
-                                "2",
-                                "-subj",
-                                "/CN=coord test",
-                                "-addext",
-                                "subjectAltName=IP:127.0.0.1",
-                                NULL};
-    return run(argv);
-}
-
 static int set_up(void **state)
 {
     static struct world w;
-    static char cert[96];
-    static char key[96];
-    static const char *const options[] = {"--tls-port",
-                                          "auto",
-                                          "--tls-cert-file",
-                                          cert,
-                                          "--tls-key-file",
-                                          key,
-                                          "--tls-ca-cert-file",
-                                          cert,
-                                          "--tls-auth-clients",
-                                          "optional",
-                                          NULL};
+    char spare[96];
     memset(&w, 0, sizeof w);
     *state = &w;
-    scratch_make("tls", w.folder, sizeof w.folder);
-    snprintf(w.cert, sizeof w.cert, "%s/cert.pem", w.folder);
-    snprintf(w.key, sizeof w.key, "%s/key.pem", w.folder);
-    snprintf(w.other, sizeof w.other, "%s/other.pem", w.folder);
-    char spare[96];
-    snprintf(spare, sizeof spare, "%s/spare.pem", w.folder);
-    assert_true(make_certificate(w.cert, w.key));
-    assert_true(make_certificate(w.other, spare));
-    strcpy(cert, w.cert);
-    strcpy(key, w.key);
-    redis_server_start(&w.server, options);
+    redis_tls_start(&w.tls);
+    snprintf(w.other, sizeof w.other, "%s/other.pem", w.tls.folder);
+    snprintf(spare, sizeof spare, "%s/spare.pem", w.tls.folder);
+    redis_tls_certify(w.other, spare);
     fleet_init(&w.fleet, coord_redis_elector());
     return 0;
 }
@@ -103,8 +36,7 @@ static int tear_down(void **state)
 {
     struct world *w = *state;
     fleet_fini(&w->fleet);
-    redis_server_stop(&w->server);
-    scratch_remove(w->folder);
+    redis_tls_stop(&w->tls);
     return 0;
 }
 
@@ -146,15 +78,15 @@ static void assert_refused(struct world *w, struct fleet_member *member, const c
 static void test_tls__carries_an_election(void **state)
 {
     struct world *w = *state;
-    struct fleet_member *anna = join(w, "127.0.0.1", w->server.tls_port, w->cert, "");
+    struct fleet_member *anna = join(w, "127.0.0.1", w->tls.server.tls_port, w->tls.cert, "");
     assert_non_null(anna);
     fleet_until(&w->fleet, fleet_leads, anna);
     fleet_drive(&w->fleet, 2 * TTL);
     assert_true(fleet_leads(anna));
     assert_int_equal(anna->lease->error.code, COORD_OK);
-    redis_server_kill(&w->server);
+    redis_server_kill(&w->tls.server);
     fleet_until(&w->fleet, fleet_leads_not, anna);
-    redis_server_again(&w->server);
+    redis_server_again(&w->tls.server);
     fleet_until(&w->fleet, fleet_leads, anna);
 }
 
@@ -162,18 +94,18 @@ static void test_tls__asks_sentinels_and_the_server_that_they_name(void **state)
 {
     struct world *w = *state;
     static struct redis_server sentinel;
-    redis_server_start_sentinel(&sentinel, w->server.tls_port, "main");
+    redis_server_start_sentinel(&sentinel, w->tls.server.tls_port, "main");
     redis_server_kill(&sentinel);
     FILE *file = fopen(sentinel.sentinel, "ae");
     assert_non_null(file);
     fprintf(file,
             "\nport 0\ntls-port %d\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\n"
             "tls-auth-clients optional\ntls-replication yes\n",
-            sentinel.port, w->cert, w->key, w->cert);
+            sentinel.port, w->tls.cert, w->tls.key, w->tls.cert);
     assert_int_equal(fclose(file), 0);
     redis_server_again(&sentinel);
     snprintf(w->uri, sizeof w->uri, "rediss+sentinel://127.0.0.1:%d/main?coord.tls_ca=%s",
-             sentinel.port, w->cert);
+             sentinel.port, w->tls.cert);
     struct fleet_member *anna = stand(w);
     assert_non_null(anna);
     fleet_until(&w->fleet, fleet_leads, anna);
@@ -184,23 +116,23 @@ static void test_tls__shows_a_certificate_of_its_own(void **state)
 {
     struct world *w = *state;
     char more[256];
-    redis_server_do(&w->server, "CONFIG SET tls-auth-clients yes");
-    struct fleet_member *without = join(w, "127.0.0.1", w->server.tls_port, w->cert, "");
+    redis_server_do(&w->tls.server, "CONFIG SET tls-auth-clients yes");
+    struct fleet_member *without = join(w, "127.0.0.1", w->tls.server.tls_port, w->tls.cert, "");
     assert_non_null(without);
     assert_refused(w, without, "coord.tls_cert");
     fleet_drop(without);
-    snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->cert, w->key);
-    struct fleet_member *with = join(w, "127.0.0.1", w->server.tls_port, w->cert, more);
+    snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->tls.cert, w->tls.key);
+    struct fleet_member *with = join(w, "127.0.0.1", w->tls.server.tls_port, w->tls.cert, more);
     fleet_until(&w->fleet, fleet_leads, with);
 }
 
 static void test_tls__refuses_whom_it_does_not_trust(void **state)
 {
     struct world *w = *state;
-    struct fleet_member *stranger = join(w, "127.0.0.1", w->server.tls_port, w->other, "");
+    struct fleet_member *stranger = join(w, "127.0.0.1", w->tls.server.tls_port, w->other, "");
     assert_non_null(stranger);
     assert_refused(w, stranger, "certificate is refused");
-    struct fleet_member *misnamed = join(w, "localhost", w->server.tls_port, w->cert, "");
+    struct fleet_member *misnamed = join(w, "localhost", w->tls.server.tls_port, w->tls.cert, "");
     assert_refused(w, misnamed, "certificate is refused");
 }
 
@@ -210,7 +142,7 @@ static void test_tls__to_a_port_without_it_says_so(void **state)
     static struct redis_server plain;
     static const char *const options[] = {"--port", "auto", NULL};
     redis_server_start(&plain, options);
-    struct fleet_member *anna = join(w, "127.0.0.1", plain.port, w->cert, "");
+    struct fleet_member *anna = join(w, "127.0.0.1", plain.port, w->tls.cert, "");
     if (anna != NULL) {
         assert_refused(w, anna, "is it the TLS port");
     }
@@ -220,10 +152,10 @@ static void test_tls__to_a_port_without_it_says_so(void **state)
 static void test_tls__with_files_that_are_not_there_is_refused(void **state)
 {
     struct world *w = *state;
-    struct fleet_member *anna = join(w, "127.0.0.1", w->server.tls_port, "/nowhere/ca.pem", "");
+    struct fleet_member *anna = join(w, "127.0.0.1", w->tls.server.tls_port, "/nowhere/ca.pem", "");
     assert_non_null(anna);
     assert_refused(w, anna, "coord.tls_ca");
-    assert_null(join(w, "127.0.0.1", w->server.tls_port, w->cert, "&coord.tls_cert=x"));
+    assert_null(join(w, "127.0.0.1", w->tls.server.tls_port, w->tls.cert, "&coord.tls_cert=x"));
     assert_int_equal(w->fleet.error.code, COORD_E_BAD_OPTION);
 }
 
@@ -234,18 +166,18 @@ static void test_tls__with_a_key_that_needs_a_passphrase_is_refused(void **state
     char more[256];
     char locked[96];
     int ends[2];
-    snprintf(locked, sizeof locked, "%s/locked.pem", w->folder);
-    const char *const argv[] = {"openssl", "ec",      "-in",      w->key,   "-out",
-                                locked,    "-aes256", "-passout", "pass:x", NULL};
-    assert_true(run(argv));
+    snprintf(locked, sizeof locked, "%s/locked.pem", w->tls.folder);
+    const char *const argv[] = {"openssl", "ec",      "-in",      w->tls.key, "-out",
+                                locked,    "-aes256", "-passout", "pass:x",   NULL};
+    redis_tls_openssl(argv);
     const int input = dup(STDIN_FILENO);
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], "x\n", 2), 2); /* the right answer, if it asks */
     close(ends[1]);
     assert_int_equal(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
     close(ends[0]);
-    snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->cert, locked);
-    struct fleet_member *anna = join(w, "127.0.0.1", w->server.tls_port, w->cert, more);
+    snprintf(more, sizeof more, "&coord.tls_cert=%s&coord.tls_key=%s", w->tls.cert, locked);
+    struct fleet_member *anna = join(w, "127.0.0.1", w->tls.server.tls_port, w->tls.cert, more);
     assert_non_null(anna);
     assert_refused(w, anna, "passphrase");
     dup2(input, STDIN_FILENO);
