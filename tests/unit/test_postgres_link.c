@@ -3,6 +3,7 @@
  * a socket of this page, which says just what the test has it say.
  */
 #include "connections/postgres.h"
+#include "tests/support/backlog.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,6 +34,8 @@ struct scene {
     struct coord__postgres_target *target;
     struct coord__postgres *pg;
     bool asks; /* as soon as it is open */
+    bool busy; /* the server lets nobody in */
+    struct backlog backlog;
     bool opened;
     struct coord_error closed;
 };
@@ -71,13 +74,16 @@ static void begin(struct scene *s, const char *parameters)
     s->peer = -1;
     s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_int_equal(bind(s->listener, (const struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(listen(s->listener, 4), 0);
+    assert_int_equal(listen(s->listener, s->busy ? 0 : 4), 0);
     assert_int_equal(getsockname(s->listener, (struct sockaddr *)&at, &bytes), 0);
     snprintf(uri, sizeof uri, "postgresql://u@127.0.0.1:%u/d?gssencmode=disable&%s",
              (unsigned)ntohs(at.sin_port), parameters);
     assert_int_equal(coord__postgres_target_new(uri, &s->target, NULL), COORD_OK);
     s->pg = coord__postgres_new(s->target, NULL, &events);
     assert_non_null(s->pg);
+    if (s->busy) {
+        backlog_fill(&s->backlog, ntohs(at.sin_port));
+    }
     coord__postgres_open(s->pg, PATIENCE, 1);
 }
 
@@ -124,6 +130,27 @@ static void await_bytes(struct scene *s, size_t least)
 static void answer(struct scene *s, const char *bytes, size_t count)
 {
     assert_int_equal(send(s->peer, bytes, count, MSG_NOSIGNAL), (ssize_t)count);
+}
+
+/* A client speaks first: it has to see by itself that it is connected. */
+static void test_postgres_link__sees_that_it_is_connected(void **state)
+{
+    struct scene s = {.peer = -1, .busy = true};
+    struct coord_descriptor wanted;
+    char first = '\0';
+    (void)state;
+    begin(&s, "sslmode=require");
+    backlog_leave(&s.backlog);
+    for (unsigned round = 0; !backlog_hears(s.listener, &s.peer, &first); round++) {
+        assert_true(round < ROUNDS);
+        assert_int_equal(coord__postgres_descriptor(s.pg, &wanted), 1);
+        struct pollfd wait = {.fd = wanted.fd};
+        wait.events = (short)((wanted.read ? POLLIN : 0) | (wanted.write ? POLLOUT : 0));
+        if (poll(&wait, 1, 5) > 0) {
+            coord__postgres_process(s.pg, 1);
+        }
+    }
+    end(&s);
 }
 
 static void test_postgres_link__a_socket_that_libpq_replaced_is_another_open_file(void **state)
@@ -220,6 +247,7 @@ static void test_postgres_link__a_line_that_is_cut_is_noticed_while_nothing_is_s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_postgres_link__sees_that_it_is_connected),
         cmocka_unit_test(test_postgres_link__a_socket_that_libpq_replaced_is_another_open_file),
         cmocka_unit_test(test_postgres_link__an_answer_that_begins_a_copy_ends_the_session),
         cmocka_unit_test(test_postgres_link__a_long_cause_leaves_room_for_the_cure),

@@ -6,6 +6,7 @@
 #include "connections/redis_ask.h"
 
 #include "coord/uri.h"
+#include "tests/support/backlog.h"
 #include "tests/support/support.h"
 
 #include <hiredis/hiredis.h>
@@ -24,8 +25,7 @@
 
 enum {
     ROUNDS = 4000, /* of 5 ms: a guard, not an expectation */
-    PATIENCE = 60000,
-    FILLERS = 16
+    PATIENCE = 60000
 };
 
 struct scene {
@@ -189,54 +189,41 @@ static void test_redis_link__asks_for_no_room_once_nothing_waits_for_it(void **s
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* ---------------------------------------------------------------- TLS */
+/* ---------------------------------------------------------------- a connect that takes a while */
 
-/* A server so busy that it lets nobody in: the next one that connects has to wait. */
-static size_t fill_up(unsigned port, int *fillers)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)port),
-                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    struct sockaddr_in peer;
-    socklen_t bytes = sizeof peer;
-    size_t count = 0;
-    do {
-        assert_true(count < FILLERS);
-        fillers[count] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        assert_true(connect(fillers[count], (struct sockaddr *)&at, sizeof at) == 0 ||
-                    errno == EINPROGRESS);
-    } while (getpeername(fillers[count++], (struct sockaddr *)&peer, &bytes) == 0);
-    return count;
-}
-
-/* On loopback a connect is over at once, through a network it is not; a client speaks first. */
-static void test_redis_link__over_tls_sees_that_it_is_connected(void **state)
+/* A client speaks first: it has to see by itself that it is connected. */
+static void connect_late(const char *scheme, char expected)
 {
     static struct scene s;
-    int fillers[FILLERS];
+    struct backlog backlog;
     char uri[64];
-    char first = '\0';
     unsigned port = 0;
-    (void)state;
-    const int listener = listen_at(0, &port);
-    const size_t filled = fill_up(port, fillers);
-    snprintf(uri, sizeof uri, "rediss://127.0.0.1:%u", port);
-    open_scene(&s, uri);
-    for (size_t i = 0; i < filled; i++) {
-        close(fillers[i]);
-    }
+    char first = '\0';
     int peer = -1;
-    for (unsigned round = 0; first != 0x16; round++) { /* the type of a handshake's record */
+    const int listener = listen_at(0, &port);
+    backlog_fill(&backlog, port);
+    snprintf(uri, sizeof uri, "%s://127.0.0.1:%u", scheme, port);
+    open_scene(&s, uri);
+    backlog_leave(&backlog);
+    for (unsigned round = 0; !backlog_hears(listener, &peer, &first); round++) {
         turn(&s, round);
-        peer = peer < 0 ? accept(listener, NULL, NULL) : peer;
-        if (peer >= 0 && recv(peer, &first, 1, MSG_DONTWAIT) == 0) {
-            close(peer); /* one of those that filled it up */
-            peer = -1;
-        }
     }
+    assert_int_equal(first, expected);
     close_scene(&s);
     close(peer);
     close(listener);
+}
+
+static void test_redis_link__sees_that_it_is_connected(void **state)
+{
+    (void)state;
+    connect_late("redis", '*');
+}
+
+static void test_redis_link__over_tls_sees_that_it_is_connected(void **state)
+{
+    (void)state;
+    connect_late("rediss", 0x16); /* the type of a handshake's record */
 }
 
 /* ---------------------------------------------------------------- addresses */
@@ -347,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_redis_link__asks_for_no_room_once_nothing_waits_for_it),
+        cmocka_unit_test(test_redis_link__sees_that_it_is_connected),
         cmocka_unit_test(test_redis_link__over_tls_sees_that_it_is_connected),
         cmocka_unit_test(test_redis_link__of_a_host_without_ipv6_says_why_the_other_address_fails),
         cmocka_unit_test(test_redis_link__asks_the_next_sentinel_when_one_talks_nonsense),
