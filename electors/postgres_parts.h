@@ -122,6 +122,7 @@ struct coord__postgres_session {
     unsigned job_count;
     coord_ms last_sent;
 
+    coord_ms opened_at;
     coord_ms retry_at; /* no connect before */
     unsigned failures;
     struct coord_error why;

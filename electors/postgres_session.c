@@ -13,6 +13,7 @@ enum {
     BACKOFF_FIRST = 50,  /* ms, doubled with each failure */
     BACKOFF_CAP = 1000,  /* ms; candidates have their own above it */
     BACKOFF_FULL = 5000, /* ms, where the server has no room for one session more */
+    GOOD_LIFE = 1000,    /* ms; a session that lived so long starts afresh */
     CONNECT_LEAST = 1000 /* ms for one address */
 };
 
@@ -215,6 +216,7 @@ static void opened(void *ctx, coord_ms now)
         coord__postgres_refuse(session->link, &why, now);
         return;
     }
+    session->opened_at = now;
     session->job_count = 0;
     session->probe_less = false;
     if (coord__postgres_session_send(session, COORD__POSTGRES_OPENING, NULL, 0, NULL, now) &&
@@ -304,7 +306,6 @@ static void probed(struct coord__postgres_session *session,
         return;
     }
     session->ready = true;
-    session->failures = 0;
 }
 
 static void replied(void *ctx, const struct coord__postgres_reply *reply, coord_ms now)
@@ -365,6 +366,9 @@ static void back_off(struct coord__postgres_session *session, const struct coord
     const coord_ms look = COORD__RULE(is_back_within_a_look, session->lease / 3);
     const bool full = why->code == COORD_E_SERVER_FULL;
     const coord_ms cap = full ? BACKOFF_FULL : coord_ms_min(BACKOFF_CAP, look);
+    if (session->ready && coord_ms_sub(now, session->opened_at) >= GOOD_LIFE) {
+        session->failures = 0;
+    }
     const unsigned doublings = session->failures < 8 ? session->failures : 8;
     /* The first retry goes at once. */
     const coord_ms wait = session->failures == 0 ? 0 : (coord_ms)BACKOFF_FIRST << doublings;
@@ -384,12 +388,12 @@ static void closed(void *ctx, const struct coord_error *why, coord_ms now)
                         "another one is asked for");
         why = &left;
     }
-    session->ready = false;
     session->job_count = 0;
     session->orphan_count = 0;
     session->orphans_flying = 0;
     session->overflow = false;
     back_off(session, why, now);
+    session->ready = false;
     if (why->code == COORD_E_SERVER_FULL) {
         coord__postgres_listen_give_way(session, now);
     }
@@ -493,6 +497,7 @@ void coord__postgres_session_process(struct coord__postgres_session *session, bo
     }
     if (now >= idle_at(session)) {
         session->ready = false;
+        session->failures = 0;
         coord__postgres_close(session->link);
     }
     connect_if_wanted(session, now);

@@ -108,6 +108,29 @@ static void test_postgres_link__a_lost_reply_to_an_acquire_locks_nobody_out(void
     link_close(&link);
 }
 
+static void test_postgres_link__a_server_that_ends_each_session_is_not_hurried(void **state)
+{
+    enum {
+        WHILE = 2000, /* ms */
+        MOST = 15     /* connections: the pauses grow, so it makes some 8, however fast they end */
+    };
+    (void)state;
+    struct world w;
+    struct link link;
+    world_open(&w, "ended");
+    link_open(&link, &world_server);
+    w.wish.uri = link.uri;
+    struct candidate *a = world_join(&w);
+    proxy_end_behind(&link.proxy, "pg_is_in_recovery"); /* the answer to its probe */
+    candidate_stand(a);
+    candidates_run(&w.all, WHILE);
+    assert_in_range(proxy_clients(&link.proxy), 2, MOST);
+    proxy_end_behind(&link.proxy, NULL);
+    candidates_until(&w.all, a, candidate_leads);
+    world_close(&w);
+    link_close(&link);
+}
+
 /* ---------------------------------------------------------------- many on one link */
 
 static void test_postgres_link__renewals_of_many_elections_go_together(void **state)
@@ -151,6 +174,7 @@ int main(void)
         cmocka_unit_test(test_postgres_link__a_short_silence_costs_no_term),
         cmocka_unit_test(test_postgres_link__its_own_former_session_is_waited_out),
         cmocka_unit_test(test_postgres_link__a_lost_reply_to_an_acquire_locks_nobody_out),
+        cmocka_unit_test(test_postgres_link__a_server_that_ends_each_session_is_not_hurried),
         cmocka_unit_test(test_postgres_link__renewals_of_many_elections_go_together),
     };
     return cmocka_run_group_tests(tests, world_start, world_stop);

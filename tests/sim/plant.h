@@ -128,7 +128,7 @@
     X(PG_NO_WAIT, "pg-no-wait", SIM_STORE_POSTGRES, SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE, 2000,   \
       1, "a takeover waits for nothing")                                                           \
     X(PG_WAIT_FROM_SENDING, "pg-wait-from-sending", SIM_STORE_POSTGRES,                            \
-      SIM_FAULT_TERMINATE | SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000, 12393,                       \
+      SIM_FAULT_TERMINATE | SIM_FAULT_STALL | SIM_FAULT_SLOW, 200000, 14821,                       \
       "what is owed counts from the sending of the acquire")                                       \
     X(PG_RESIGNED_IN_WAIT, "pg-resigned-in-wait", SIM_STORE_POSTGRES,                              \
       SIM_FAULT_TERMINATE | SIM_FAULT_PAUSE | SIM_FAULT_WITHDRAW | SIM_FAULT_CANDIDACY, 50000, 1,  \
@@ -157,14 +157,14 @@
     X(PG_HELD_FOR_EVER, "pg-held-for-ever", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 2000, 1,      \
       "a term that is over keeps its lock for as long as its host hangs")                          \
     X(PG_LONG_RESERVE, "pg-long-reserve", SIM_STORE_POSTGRES,                                      \
-      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 18181,                        \
+      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 28282,                        \
       "a reservation that outlives what was asked for stands")                                     \
     X(PG_ERROR_KEEPS, "pg-error-keeps", SIM_STORE_POSTGRES, SIM_FAULT_COMMIT, 2000, 1,             \
       "an acquire that fails is not followed by an unlock")                                        \
-    X(PG_LOCK_FORGOTTEN, "pg-lock-forgotten", SIM_STORE_POSTGRES, 0, 5000, 440,                    \
+    X(PG_LOCK_FORGOTTEN, "pg-lock-forgotten", SIM_STORE_POSTGRES, 0, 5000, 517,                    \
       "an elector that leaves a shared session leaves its lock behind")                            \
     X(PG_LATE_GRANT, "pg-late-grant", SIM_STORE_POSTGRES, SIM_FAULT_SLOW | SIM_FAULT_STALL, 20000, \
-      487, "a grant whose elector has left a shared session is kept")                              \
+      460, "a grant whose elector has left a shared session is kept")                              \
     X(PG_LOCKED_TWICE, "pg-locked-twice", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 20000, 319,     \
       "an acquire does not wait for the unlock of the term before")                                \
     X(PG_PATIENT, "pg-patient", SIM_STORE_POSTGRES,                                                \
