@@ -113,15 +113,8 @@ static void check_clock(struct doctor *d)
         "let both hosts follow a time server");
 }
 
-static void silent(void *ctx, const PGresult *notice)
-{
-    (void)ctx;
-    (void)notice;
-}
-
 static void examine(PGconn *conn, bool pooler, uint64_t (*wall)(void), struct doctor *d)
 {
-    PQsetNoticeReceiver(conn, silent, NULL);
     const int64_t before = (int64_t)wall();
     PGresult *facts = PQexec(conn, facts_text);
     d->wall = before + ((int64_t)wall() - before) / 2;
@@ -147,8 +140,9 @@ size_t coord_postgres_bus_doctor(const char *uri, bool pooler, uint64_t (*wall)(
     if (coord__postgres_target_new(uri, &target, NULL) != COORD_OK) {
         return 0;
     }
-    PGconn *conn = coord__postgres_target_connect(target);
-    if (conn != NULL && PQstatus(conn) == CONNECTION_OK) {
+    struct coord_error why;
+    PGconn *conn = coord__postgres_ask(target, &why);
+    if (conn != NULL) {
         examine(conn, pooler, wall, &d);
     }
     PQfinish(conn);

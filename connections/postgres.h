@@ -86,9 +86,17 @@ const char *coord__postgres_target_show(const struct coord__postgres_target *tar
 PGconn *coord__postgres_target_start(const struct coord__postgres_target *target, size_t host,
                                      const char *address);
 
-/** Connect and wait for it, five seconds a host: for `coordctl` init and doctor. @return NULL: no
- * memory. */
-PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target);
+/** A parameter that the URI gives. @return NULL: it does not. Thread: confined. */
+const char *coord__postgres_target_option(const struct coord__postgres_target *target,
+                                          const char *keyword);
+
+/**
+ * Connect and wait for it, five seconds an address or as many as `connect_timeout` says: for
+ * init and doctor. Of several hosts the primary is taken; a standby where there is no other.
+ *
+ * @return NULL: `why` has the last address's cause.
+ */
+PGconn *coord__postgres_ask(const struct coord__postgres_target *target, struct coord_error *why);
 
 /* ---- the connection ---- */
 

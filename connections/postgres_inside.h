@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * connections/postgres_inside.h - the state of one connection, for its two sources.
+ * connections/postgres_inside.h - the state of one connection, for its sources.
  */
 #ifndef COORD_POSTGRES_INSIDE_H
 #define COORD_POSTGRES_INSIDE_H

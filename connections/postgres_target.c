@@ -153,6 +153,12 @@ void coord__postgres_target_free(struct coord__postgres_target *target)
     free(target);
 }
 
+const char *coord__postgres_target_option(const struct coord__postgres_target *target,
+                                          const char *keyword)
+{
+    return value_in(target->options, keyword);
+}
+
 size_t coord__postgres_target_hosts(const struct coord__postgres_target *target)
 {
     return target->host_count;
@@ -233,39 +239,4 @@ PGconn *coord__postgres_target_start(const struct coord__postgres_target *target
     struct parameters p = {.count = 0};
     collect(target, host, address, &p);
     return PQconnectStartParams(p.keywords, p.values, 0);
-}
-
-/* The URI as given: libpq may resolve names and walk over the hosts, since it may block. */
-static PGconn *connect_to(const struct coord__postgres_target *target, const char *wanted)
-{
-    struct parameters p = {.count = 0};
-    add(&p, "connect_timeout", "5"); /* seconds; the URI's own one counts */
-    add(&p, "target_session_attrs", wanted);
-    add(&p, "dbname", target->uri);
-    add(&p, "fallback_application_name", "coord");
-    return PQconnectdbParams(p.keywords, p.values, 1);
-}
-
-static bool failed_by(const PGconn *conn, const char *words)
-{
-    return conn != NULL && PQstatus(conn) != CONNECTION_OK &&
-           strstr(PQerrorMessage(conn), words) != NULL;
-}
-
-PGconn *coord__postgres_target_connect(const struct coord__postgres_target *target)
-{
-    const bool choice = target->host_count > 1;
-    PGconn *conn = connect_to(target, choice ? "primary" : NULL); /* as an elector takes it */
-    if (choice && failed_by(conn, "standby")) {
-        PQfinish(conn);
-        conn = connect_to(target, NULL);
-    }
-    if (failed_by(conn, "") && !failed_by(conn, "timeout expired")) {
-        /* Once more, for the code in the text: it tells a wrong password from a wrong host, and
-         * cannot be asked for before there is a connection. Silence has none. */
-        PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
-        PQreset(conn);
-        PQsetErrorVerbosity(conn, PQERRORS_DEFAULT);
-    }
-    return conn;
 }

@@ -229,28 +229,14 @@ static void check_clock(struct report *r)
 
 /* ---------------------------------------------------------------- asking */
 
-static void silent(void *ctx, const PGresult *notice)
-{
-    (void)ctx;
-    (void)notice;
-}
-
 static PGconn *connect_to(const struct coord__postgres_target *target, struct report *r)
 {
-    PGconn *conn = coord__postgres_target_connect(target);
-    if (conn != NULL && PQstatus(conn) != CONNECTION_OK) {
-        char where[128];
-        struct coord_error why;
-        coord__postgres_explain_login(
-            conn, coord__postgres_target_show(target, 0, where, sizeof where), &why);
+    struct coord_error why;
+    PGconn *conn = coord__postgres_ask(target, &why);
+    if (conn == NULL) {
         cure(add(r, "connection", COORD_VERDICT_FAIL, coord_err_name(why.code),
                  "nobody can be elected over a server that cannot be asked"),
              why.text);
-        PQfinish(conn);
-        return NULL;
-    }
-    if (conn != NULL) {
-        PQsetNoticeReceiver(conn, silent, NULL);
     }
     return conn;
 }

@@ -143,12 +143,6 @@ static enum coord_err prepare(PGconn *conn, struct coord_error *error)
     return rc; /* on failure closing the session rolls back */
 }
 
-static void silent(void *ctx, const PGresult *notice)
-{
-    (void)ctx;
-    (void)notice;
-}
-
 static void write_grants(char *out)
 {
     static const char text[] =
@@ -177,17 +171,11 @@ enum coord_err coord_postgres_init(const char *uri, char *grants, struct coord_e
     if (rc != COORD_OK) {
         return rc;
     }
-    PGconn *conn = coord__postgres_target_connect(target);
+    struct coord_error why;
+    PGconn *conn = coord__postgres_ask(target, &why);
     if (conn == NULL) {
-        rc = coord_error_set(error, COORD_E_NO_MEMORY, "out of memory: free some and try again");
-    } else if (PQstatus(conn) != CONNECTION_OK) {
-        char where[128];
-        struct coord_error why;
-        coord__postgres_explain_login(
-            conn, coord__postgres_target_show(target, 0, where, sizeof where), &why);
         rc = coord_error_set(error, why.code, "%s", why.text);
     } else {
-        PQsetNoticeReceiver(conn, silent, NULL);
         rc = prepare(conn, error);
     }
     if (rc == COORD_OK) {

@@ -190,7 +190,7 @@ static void check_silent(const char *verb, int status, const char *said)
     assert_int_equal(coordctl_wait(&coordctl), status);
     coordctl_output(status == 1 ? coordctl.out : coordctl.err, out);
     assert_non_null(strstr(out, said));
-    assert_non_null(strstr(out, "(timeout expired): check host, port and server"));
+    assert_non_null(strstr(out, "does not answer: check host, port and network"));
     const int first = accept(server_fd, NULL, NULL);
     assert_true(first >= 0);
     assert_int_equal(accept(server_fd, NULL, NULL), -1);
@@ -203,6 +203,22 @@ static void test_cli_init__waits_once_for_a_server_that_is_silent(void **state)
     (void)state;
     check_silent("init", 125, "coordctl: UNREACHABLE: ");
     check_silent("doctor", 1, "FAIL connection: UNREACHABLE ");
+}
+
+/* As it tells of a collation of another version, with each login. */
+static void test_cli_init__does_not_print_what_the_server_notes_at_a_login(void **state)
+{
+    struct coordctl coordctl;
+    char uri[POSTGRES_URI + 64];
+    char out[COORDCTL_TEXT];
+    (void)state;
+    snprintf(uri, sizeof uri, "%s&options=-c%%20client_min_messages%%3Ddebug5", server.uri);
+    for (size_t i = 0; i < 2; i++) {
+        coordctl_start(&scene, &coordctl, WORDS(i == 0 ? "init" : "doctor", "--elector", uri));
+        assert_int_equal(coordctl_wait(&coordctl), 0);
+        coordctl_output(coordctl.err, out);
+        assert_null(strstr(out, "DEBUG"));
+    }
 }
 
 static void test_cli_init__has_nothing_to_do_where_nothing_has_to_be_made(void **state)
@@ -271,6 +287,7 @@ int main(int argc, char **argv)
         TEST(says_who_may_where_it_may_not),
         TEST(changes_the_takeover_while_nobody_leads),
         TEST(waits_once_for_a_server_that_is_silent),
+        TEST(does_not_print_what_the_server_notes_at_a_login),
         TEST(has_nothing_to_do_where_nothing_has_to_be_made),
         TEST(is_not_advised_where_guarded_work_is_waited_for),
         TEST(refuses_what_makes_no_sense),
