@@ -157,7 +157,7 @@
     X(PG_HELD_FOR_EVER, "pg-held-for-ever", SIM_STORE_POSTGRES, SIM_FAULT_HUNG_HOST, 2000, 1,      \
       "a term that is over keeps its lock for as long as its host hangs")                          \
     X(PG_LONG_RESERVE, "pg-long-reserve", SIM_STORE_POSTGRES,                                      \
-      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 28282,                        \
+      SIM_FAULT_JUMP | SIM_FAULT_KILL | SIM_FAULT_STEP_DOWN, 200000, 34863,                        \
       "a reservation that outlives what was asked for stands")                                     \
     X(PG_ERROR_KEEPS, "pg-error-keeps", SIM_STORE_POSTGRES, SIM_FAULT_COMMIT, 2000, 1,             \
       "an acquire that fails is not followed by an unlock")                                        \

@@ -87,11 +87,23 @@ static void quiet(struct sim_world *world)
     sim_plan(world, check->leader_by - 1, SIM_EVENT_LEADER, 0, 0);
 }
 
+/* Where fences went back, whoever saw a higher one refuses the PostgreSQL that gives them. */
+static bool may_be_refused(const struct sim_world *world)
+{
+    return world->store == SIM_STORE_POSTGRES && world->check.fence_void;
+}
+
 static void leader_is_due(struct sim_world *world)
 {
     const struct sim_check *check = &world->check;
     sim_check_leaders(world);
-    sim_companions_are_led(world);
+    if (may_be_refused(world) && check->leader_since == 0) {
+        sim_plan(world, world->now, SIM_EVENT_LEAVE, 0, 0);
+        return;
+    }
+    if (!may_be_refused(world)) {
+        sim_companions_are_led(world);
+    }
     if (check->leader_since == 0) {
         sim_broke(world, SIM_E7, "no leader within the bound of %llu ms",
                   (unsigned long long)(check->leader_by - check->quiet_at) / 1000);
