@@ -145,14 +145,22 @@ void coord__postgres_session_leave(struct coord__postgres_elector *elector, bool
 /** @param look  read what has come; else only send. */
 void coord__postgres_session_process(struct coord__postgres_session *session, bool look,
                                      coord_ms now);
-/** Send the settings of the least lease, and look at them. */
-void coord__postgres_session_settle(struct coord__postgres_session *session, coord_ms now);
-
 /** Send one statement, and remember for whom. @return false: the session is ending. */
 bool coord__postgres_session_send(struct coord__postgres_session *session,
                                   enum coord__postgres_sql sql,
                                   struct coord__postgres_elector *elector, int count,
                                   const char *const *values, coord_ms now);
+
+/* ---- electors/postgres_setup.c: from a login to a session that is ready ---- */
+
+/** @param ctx  the session, which has just been opened. */
+void coord__postgres_setup_begin(void *ctx, coord_ms now);
+/** Send the settings of the least lease, and look at them. */
+void coord__postgres_setup_settle(struct coord__postgres_session *session, coord_ms now);
+/** The answer to one of its own statements. */
+void coord__postgres_setup_answered(struct coord__postgres_session *session,
+                                    enum coord__postgres_sql sql,
+                                    const struct coord__postgres_reply *reply, coord_ms now);
 
 /* ---- electors/postgres_gather.c: renewals that go together ---- */
 

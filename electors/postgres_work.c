@@ -336,7 +336,7 @@ void coord__postgres_work(struct coord__postgres_session *session, coord_ms now)
         return;
     }
     if (session->settings_due) {
-        coord__postgres_session_settle(session, now);
+        coord__postgres_setup_settle(session, now);
     } else if (!send_unlocks(session, now) && !send_renewals(session, false, now)) {
         serve_next(session, now);
         if (session->job_count == 0 && now >= ping_at(session)) {
