@@ -236,6 +236,11 @@ static void heap_look(struct heap_watch *heap)
     heap->last = now;
 }
 
+static bool heap_rests(const struct heap_watch *heap, size_t rounds)
+{
+    return heap->least <= rounds * LEAST_BLOCK / 2;
+}
+
 static struct heap_watch heap_first_look(void)
 {
     return (struct heap_watch){mallinfo2().uordblks, SIZE_MAX};
@@ -267,20 +272,22 @@ static void a_thousand_terms_leave_nothing_behind(struct suite_world *world)
     assert_int_equal(entries("/proc/self/fd"), descriptors);
     assert_int_equal(entries("/proc/self/task"), threads);
     if (!SANITIZED) {
-        assert_in_range(heap.least, 0, (size_t)(terms / LOOKS) * LEAST_BLOCK / 2);
+        assert_true(heap_rests(&heap, (size_t)(terms / LOOKS)));
     }
     assert_int_equal(coord_election_stop(side->election, GUARD, NULL), COORD_OK);
 }
 
+/* What is kept for good, by a library for TLS above all, is full in the end; a leak has no end. */
 static void opening_and_closing_leaves_nothing_behind(struct suite_world *world)
 {
+    const bool weighs = !SANITIZED && world->mode != SUITE_THREADS; /* their arenas come and go */
     int descriptors = 0;
     int threads = 0;
-    struct heap_watch heap = {0, 0};
+    struct heap_watch heap = {0, SIZE_MAX};
     char name[sizeof world->name];
     const size_t length = strlen(world->name);
     memcpy(name, world->name, sizeof name);
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 30 || (weighs && !heap_rests(&heap, 20 / LOOKS) && i < 300); i++) {
         struct suite_side *side = suite_open(world, 0);
         suite_listen(side);
         one_term(side);
@@ -303,9 +310,7 @@ static void opening_and_closing_leaves_nothing_behind(struct suite_world *world)
     }
     assert_int_equal(entries("/proc/self/fd"), descriptors);
     assert_int_equal(entries("/proc/self/task"), threads);
-    if (!SANITIZED && world->mode != SUITE_THREADS) { /* arenas of threads come and go */
-        assert_in_range(heap.least, 0, 20 / LOOKS * LEAST_BLOCK / 2);
-    }
+    assert_true(!weighs || heap_rests(&heap, 20 / LOOKS));
 }
 
 const struct suite_case suite_process[] = {
